@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, NullSink
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, SourceAttempt, WorkArtifact
-from DocsToKG.ContentDownload.catalog.gates import judge_by
 from DocsToKG.ContentDownload.catalog.places import MANIFEST
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.filters import Filters
@@ -46,7 +45,6 @@ from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLi
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.index import is_over, knows_copies
 from DocsToKG.ContentDownload.storage.local import LocalStore
-from DocsToKG.ContentDownload.supplement_download import SupplementDownload
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.ContentDownload.telemetry.traces import Download
@@ -135,6 +133,8 @@ def open_parts(
 ) -> Iterator[Parts]:
     """Everything a run needs, ready to work; closed again when the block ends. `share` says whose the record is where
     several processes keep one."""
+    from DocsToKG.ContentDownload.catalog.gates import judge_by
+
     clock, worker_id = clock or SystemClock(), worker_id or new_worker_id()
     root = Path(cfg.telemetry.manifest_path).parent
     database = database_path(cfg)
@@ -374,7 +374,11 @@ def _pipeline(
         barred=barred,
         keeping=network.gates.keeping,
     )
-    supplements = SupplementDownload(store, cfg.download.max_bytes, cfg.download.max_supplements, barred)
+    supplements = None
+    if cfg.download.supplements:
+        from DocsToKG.ContentDownload.supplement_download import SupplementDownload
+
+        supplements = SupplementDownload(store, cfg.download.max_bytes, cfg.download.max_supplements, barred)
     filters = Filters.of(cfg.filters)
 
     def refuse(work: WorkArtifact) -> str | None:
@@ -412,7 +416,7 @@ def _pipeline(
         refuse=refuse,
         held_up=store.held_up,
         asks_servers=asks_servers,
-        supplements=supplements if cfg.download.supplements else None,
+        supplements=supplements,
     )
 
 

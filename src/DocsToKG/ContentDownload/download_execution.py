@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
 from DocsToKG.ContentDownload.api.ranges import Rest
@@ -30,16 +31,24 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.faults import Retryable
 from DocsToKG.ContentDownload.storage.local import LocalStore, TempFile
 from DocsToKG.ContentDownload.storage.paths import human_path, quarantine_path
-from DocsToKG.ContentDownload.validation.articles.identity import doi_in
-from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, actual_form, check_digests, proving
-from DocsToKG.ContentDownload.validation.forms import HTML, PDF, Form, foreign_kind, form_of, has_pdf_header
+from DocsToKG.ContentDownload.validation.forms import (
+    HTML,
+    MIN_PDF_BYTES,
+    PDF,
+    Form,
+    foreign_kind,
+    form_of,
+    has_pdf_header,
+)
 from DocsToKG.ContentDownload.validation.page_kinds import classify_body
-from DocsToKG.ContentDownload.validation.pdf.structure import MIN_PDF_BYTES, is_gzip, unwrap_gzip
 from DocsToKG.ContentDownload.validation.policy import Decision, ValidationRules
 from DocsToKG.ContentDownload.validation.source import Source
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.tasks import finished
+from DocsToKG.core.tasks import finished, loaded
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.validation.candidate import ReceivedFile
 
 MAX_BYTES = 128 * 1024 * 1024
 Barred = Callable[[str, str], tuple[Reason, str] | None]  # digest and work: why these bytes may not be kept for it
@@ -56,6 +65,7 @@ _DAMAGED = frozenset(
 )
 _STALE_COPIES = 2
 _VALIDATION = ValidationRules()
+_PROOFS = "DocsToKG.ContentDownload.validation.candidate"  # a tenth of a second, which no start has to wait for
 _NEVER_A_PAPER = ("image/", "video/", "audio/", "font/")
 
 
@@ -289,6 +299,11 @@ async def finalize_candidate_download(
 ) -> StoredCopy | None:
     """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order. Once the work is claimed
     nothing calls it off. A file for the quarantine is stored there, and claims nothing."""
+    await loaded(_PROOFS)
+    from DocsToKG.ContentDownload.validation.articles.identity import doi_in
+    from DocsToKG.ContentDownload.validation.candidate import actual_form, proving
+    from DocsToKG.ContentDownload.validation.pdf.structure import is_gzip
+
     came = _came(temp, body)
     inner = _unwrapped(temp, max_bytes) if is_gzip(came.file) else None
     try:
@@ -325,6 +340,8 @@ async def finalize_candidate_download(
 
 
 def _check_digests(plan: DownloadPlan, came: ReceivedFile, inner: ReceivedFile | None) -> None:
+    from DocsToKG.ContentDownload.validation.candidate import check_digests
+
     try:
         check_digests(plan, came, inner)
     except CandidateRejected as mismatch:
@@ -334,6 +351,8 @@ def _check_digests(plan: DownloadPlan, came: ReceivedFile, inner: ReceivedFile |
 
 def _unwrapped(temp: TempFile, max_bytes: int) -> TempFile:
     """The file inside, for a server that compressed it and forgot to say so."""
+    from DocsToKG.ContentDownload.validation.pdf.structure import unwrap_gzip
+
     inner = temp.another()
     try:
         for piece in unwrap_gzip(_source(temp), max_bytes=max_bytes):
@@ -345,6 +364,8 @@ def _unwrapped(temp: TempFile, max_bytes: int) -> TempFile:
 
 
 def _came(temp: TempFile, body: OpenBody) -> ReceivedFile:
+    from DocsToKG.ContentDownload.validation.candidate import ReceivedFile
+
     return ReceivedFile(file=_source(temp), md5="", sha256=temp.sha256, url=body.url, headers=body.headers)
 
 

@@ -11,25 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.catalog.files import LocalFiles, StoredFiles
 from DocsToKG.ContentDownload.catalog.places import DATABASE
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.net.cache import open_entries
 from DocsToKG.ContentDownload.net.entries import EntryStore
-from DocsToKG.ContentDownload.net.held import CachedAnswers
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue, configured_queue
 from DocsToKG.ContentDownload.storage.local import LocalStore
-from DocsToKG.ContentDownload.upkeep.removal import Removal
-from DocsToKG.ContentDownload.upkeep.settling import Settling
 from DocsToKG.ContentDownload.way_out import cache_settings, is_cache_there
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_run_id
 
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.files import StoredFiles
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.net.held import CachedAnswers
     from DocsToKG.ContentDownload.storage.bucket import Bucket
+    from DocsToKG.ContentDownload.upkeep.removal import Removal
+    from DocsToKG.ContentDownload.upkeep.settling import Settling
     from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
 
 _PATIENCE_S = 120.0  # of a run
@@ -99,6 +98,8 @@ def new_store(cfg: ContentDownloadConfig) -> LocalStore:
 
 def open_files(cfg: ContentDownloadConfig, *, settled_s: float = 0.0) -> StoredFiles:
     """The stored files, wherever they are; in a bucket only those that are at least `settled_s` old are listed."""
+    from DocsToKG.ContentDownload.catalog.files import LocalFiles
+
     if cfg.storage.backend == "fs":
         return LocalFiles(Path(cfg.storage.root_dir))
     from DocsToKG.ContentDownload.upkeep.bucket_files import BucketFiles
@@ -114,16 +115,21 @@ def _bucket(cfg: ContentDownloadConfig) -> Bucket:
 
 def open_answers(cfg: ContentDownloadConfig) -> CachedAnswers:
     """What the HTTP cache of these settings still holds, for reading."""
+    from DocsToKG.ContentDownload.net.held import CachedAnswers
+
     return CachedAnswers(_cache_entries(cfg) if cfg.hishel.enabled else None)
 
 
 def _cache_entries(cfg: ContentDownloadConfig) -> EntryStore | None:
+    from DocsToKG.ContentDownload.net.cache import open_entries
+
     return open_entries(cache_settings(cfg), open_cas=lambda sha256: None) if is_cache_there(cfg) else None
 
 
 def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedRecord | None = None) -> Removal:
     """What takes works of this folder down; nothing else may be writing there. A record that is `shared` is closed by
     whoever opened it."""
+    from DocsToKG.ContentDownload.upkeep.removal import Removal
 
     def known_work(doc_id: str) -> WorkArtifact | None:
         # A service answers workers, and this is no question of theirs.
@@ -151,6 +157,8 @@ def open_settling(
     cfg: ContentDownloadConfig, catalog: Catalog, *, clock: Clock, shared: SharedRecord | None = None
 ) -> Settling:
     """What settles unproved files of this folder; nothing else may be writing there."""
+    from DocsToKG.ContentDownload.upkeep.settling import Settling
+
     return Settling(
         Path(cfg.telemetry.manifest_path).parent,
         catalog=catalog,

@@ -34,7 +34,6 @@ from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
 from DocsToKG.ContentDownload.net.waiting import Limiter, WaitingRoom
 from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.supplement_download import SupplementDownload
-from DocsToKG.ContentDownload.validation.identity.verdict import Proof
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.tasks import LoopThread
@@ -300,6 +299,12 @@ def _found_meta(state: SearchState, found: Found, elapsed_s: float) -> dict[str,
     }
 
 
+def _unproved() -> str:
+    from DocsToKG.ContentDownload.validation.identity.verdict import Proof  # loaded already: a file was judged
+
+    return Proof.UNPROVED
+
+
 def _failure(state: SearchState, elapsed_s: float, *, now: float) -> DownloadOutcome:
     why = failure_reason(state, now=now)
     meta = _search_meta(state, elapsed_s) | {
@@ -308,7 +313,7 @@ def _failure(state: SearchState, elapsed_s: float, *, now: float) -> DownloadOut
         "retry_after_s": state.retry_after_s,
         "cause": why.cause,
         "explanation": why.sentence,
-        "proof": Proof.UNPROVED if state.quarantined else None,
+        "proof": _unproved() if state.quarantined else None,
     }
     if _is_skip(state, why):
         return DownloadOutcome(False, OutcomeClass.SKIP, reason=why.cause, meta=meta)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import importlib
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -100,6 +101,20 @@ async def not_before(work: Awaitable[T]) -> T:
     if task.cancelling() > cancelled:
         raise asyncio.CancelledError
     return result
+
+
+_loaded: set[str] = set()
+
+
+async def loaded(module: str) -> None:
+    """Import a module that takes long; the event loop goes on meanwhile."""
+    if module in _loaded:
+        return
+    if asyncio._get_running_loop() is None:  # a caller steps through the coroutine itself
+        importlib.import_module(module)
+    else:
+        await asyncio.to_thread(importlib.import_module, module)
+    _loaded.add(module)
 
 
 class LoopThread:

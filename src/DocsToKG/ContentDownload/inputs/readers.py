@@ -16,11 +16,9 @@ from typing import IO
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError
-from DocsToKG.ContentDownload.inputs.bibtex import read_bibtex
 from DocsToKG.ContentDownload.inputs.entries import Entry, entry_of_mapping, without_marker, work_of_entry
 from DocsToKG.ContentDownload.inputs.jsonl import entry_of_line, is_json, opens_json, read_document, read_jsonl
 from DocsToKG.ContentDownload.inputs.lines import Line, TextSource, looks_binary, mend, open_text
-from DocsToKG.ContentDownload.inputs.ris import read_ris
 from DocsToKG.ContentDownload.inputs.tables import is_header, read_table
 from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier
 from DocsToKG.core.urls import mask_text
@@ -161,12 +159,18 @@ def _entries(source: TextSource, named: str | None, name: str) -> Iterator[Entry
     kind = named or sniff(source.head)
     if kind == "json":
         return _read_json(source, name, is_named=named is not None)
+    if kind == "bibtex":
+        from DocsToKG.ContentDownload.inputs.bibtex import read_bibtex
+
+        return read_bibtex(source.lines())
+    if kind == "ris":
+        from DocsToKG.ContentDownload.inputs.ris import read_ris
+
+        return read_ris(source.lines())
     readers: dict[str, Callable[[Iterable[Line]], Iterator[Entry]]] = {
         "csv": read_table,
         "tsv": lambda lines: read_table(lines, delimiter="\t"),
         "jsonl": read_jsonl,
-        "bibtex": read_bibtex,
-        "ris": read_ris,
     }
     return readers.get(kind, _read_list)(source.lines())
 

@@ -7,7 +7,6 @@ errors and ranges are never stored, and a file's entry is its headers plus its C
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -31,6 +30,7 @@ from DocsToKG.ContentDownload.net.rewording import (
 )
 from DocsToKG.ContentDownload.net.stores.choice import open_backend
 from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.core.tasks import loaded
 from DocsToKG.core.urls import index_url, mask_url
 
 if TYPE_CHECKING:
@@ -263,8 +263,8 @@ class CachedTransport(httpx2.AsyncBaseTransport):
         return _flagged(response, from_cache=from_cache, revalidated=from_cache and bool(status["revalidated"]))
 
     async def _loaded_rules(self) -> Rules:
-        """The event loop goes on while hishel is loaded."""
-        return self._rules if "_rules" in self.__dict__ else await asyncio.to_thread(getattr, self, "_rules")
+        await loaded("DocsToKG.ContentDownload.net.rfc9111")
+        return self._rules
 
     def _takes_guessed(self, request: httpx2.Request) -> bool:
         if self._settings.force_cache:

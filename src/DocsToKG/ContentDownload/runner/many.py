@@ -22,7 +22,6 @@ from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.order import Order
-from DocsToKG.ContentDownload.telemetry.spans import view_of
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.interrupts import raise_if_wished
 from DocsToKG.Orchestrator.control.workers.liveness import free_dead
@@ -76,6 +75,8 @@ class ManyProcesses:
         parts.telemetry.on_failure(self._fail)
 
     def start(self) -> None:
+        from DocsToKG.ContentDownload.telemetry.spans import view_of
+
         view = view_of(
             self._ledger,
             held=lambda: sum(self._held.get(member, 0) for member in self.crew.members),

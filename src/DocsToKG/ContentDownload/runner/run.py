@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.bootstrap import Parts, database_path, open_parts, open_queue
@@ -26,15 +26,11 @@ from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
 from DocsToKG.ContentDownload.orchestrator.queue import DOWNLOADS, WorkQueue, first_host
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
-from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
 from DocsToKG.ContentDownload.run_folder import RunFolder, SavedRun
 from DocsToKG.ContentDownload.runner import recall
-from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.isolation import Isolation
-from DocsToKG.ContentDownload.runner.listing import Listing
 from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits, shared_limits
 from DocsToKG.ContentDownload.runner.node import reporter_of, worker_id_of
-from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilent
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
 from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, counted
 from DocsToKG.ContentDownload.runner.taking_up import TakingUp
@@ -49,6 +45,11 @@ from DocsToKG.Orchestrator.control.workers.liveness import Presence, free_dead
 from DocsToKG.Orchestrator.errors import LedgerDamaged
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import NewJob
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
+    from DocsToKG.ContentDownload.runner.again import Again
+    from DocsToKG.ContentDownload.runner.listing import Listing
 
 _BATCH = 500
 _GRACE_S = 8.0
@@ -237,6 +238,8 @@ class DownloadRun:
     ) -> str | None:
         """Put the works of an OpenAlex query on the ledger, page by page. A list that was begun and not worked off goes
         on at its cursor. Returns why the list had to stop early; None when it is whole."""
+        from DocsToKG.ContentDownload.runner.listing import Listing
+
         self._listing = Listing.begin(self.folder, query, most)
         self._enqueue_lines(self._listing.lines(), retry_failed, lambda count: watch(count, None))
         return self.list_on(watch=watch, retry_failed=retry_failed)
@@ -248,6 +251,8 @@ class DownloadRun:
         watch: Callable[[int, int | None], None] = lambda count, total: None,
     ) -> str | None:
         """Go on listing where it stopped; returns as `enqueue_query`. Does nothing in a folder without a query."""
+        from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilent
+
         listing = self._listing
         if listing is None:
             return None
@@ -402,6 +407,8 @@ class DownloadRun:
         """Take up what this folder was asked for: `verify` hashes the stored files and repeats what is damaged, `again`
         repeats works that have ended, `repeated` of them. Works that the ledger has lost come back as the record knows
         them. Returns how many works there are."""
+        from DocsToKG.ContentDownload.runner.listing import Listing
+
         lost = iter(recall.lost(self._queue.ledger, self.folder.asked()))
         while batch := list(islice(lost, _BATCH)):
             self._enqueue_batch(batch, retry_failed=False)

@@ -17,13 +17,11 @@ from typing import Any, Literal
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.telemetry import exposition, metrics
-from DocsToKG.ContentDownload.telemetry.job_log import JobLog
 from DocsToKG.ContentDownload.telemetry.logs import LogFormat, open_log
 from DocsToKG.ContentDownload.telemetry.metrics import AllGauges, AllMeters, Gauges, Meters, NoMeters
 from DocsToKG.ContentDownload.telemetry.otel import Providers, figures_of, global_providers, send_to
 from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, WatchedJobs
 from DocsToKG.ContentDownload.telemetry.tally import Counts, Tally
-from DocsToKG.ContentDownload.telemetry.traces import JobTraces
 from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.tracing import Tracing
 
@@ -89,6 +87,9 @@ class Watching:
 @contextlib.contextmanager
 def open_watch(wanted: Wanted, *, clock: Clock, run_id: str, worker_id: str, share: Share = None) -> Iterator[Watching]:
     """What watches a run in this process; closed, and everything sent, when the block ends."""
+    from DocsToKG.ContentDownload.telemetry.job_log import JobLog
+    from DocsToKG.ContentDownload.telemetry.traces import JobTraces
+
     with ExitStack() as stack:
         providers = _providers(stack, wanted, run_id, worker_id)
         bound = {"run_id": run_id}

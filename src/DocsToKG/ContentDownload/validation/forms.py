@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 
 HEADER_BYTES = 1024
+MIN_PDF_BYTES = 1024
 GZIP_MAGIC = b"\x1f\x8b\x08"
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason
 from DocsToKG.ContentDownload.validation.dois import normal_doi, same_doi
-from DocsToKG.ContentDownload.validation.identity.kinds import Kind
-from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.verdict import Proof, Verdict
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.validation.identity.kinds import Kind
+    from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+    from DocsToKG.ContentDownload.validation.identity.verdict import Verdict
 
 
 class Decision(StrEnum):
@@ -42,21 +45,18 @@ _PAGE_SOURCES = frozenset({"landing", "doi_redirect", "wayback"})
 # Links by which a page names the file of the paper that it is about.
 _PAGE_RECORDS = frozenset({"citation_pdf_url", "bepress_citation_pdf_url", "eprints.document_url", "given"})
 
-_REASONS = {
-    Kind.ANOTHER_ARTICLE: Reason.WRONG_ARTICLE,
-    Kind.CORRECTION: Reason.WRONG_ARTICLE,
-    Kind.REPLY: Reason.WRONG_ARTICLE,
-    Kind.THESIS: Reason.WRONG_ARTICLE,
-    Kind.PROTOCOL: Reason.WRONG_ARTICLE,
-    Kind.PART: Reason.SUPPLEMENT,
-    Kind.SUPPLEMENT: Reason.SUPPLEMENT,
-    Kind.REVIEW_REPORT: Reason.SUPPLEMENT,
-}
-
 
 def reason_of(kind: Kind) -> Reason:
     """The token of a refusal; what stands in a paper's place is a `stub`."""
-    return _REASONS.get(kind, Reason.STUB)
+    from DocsToKG.ContentDownload.validation.identity.kinds import Kind
+
+    match kind:
+        case Kind.ANOTHER_ARTICLE | Kind.CORRECTION | Kind.REPLY | Kind.THESIS | Kind.PROTOCOL:
+            return Reason.WRONG_ARTICLE
+        case Kind.PART | Kind.SUPPLEMENT | Kind.REVIEW_REPORT:
+            return Reason.SUPPLEMENT
+        case _:
+            return Reason.STUB
 
 
 def is_in_record(plan: DownloadPlan, known: KnownWork) -> bool:
@@ -73,6 +73,8 @@ def is_in_record(plan: DownloadPlan, known: KnownWork) -> bool:
 
 def decide(verdict: Verdict, plan: DownloadPlan, known: KnownWork, unproved: str) -> Decision:
     """What becomes of the file. Only an unproved one depends on the setting."""
+    from DocsToKG.ContentDownload.validation.identity.verdict import Proof
+
     if verdict.proof is Proof.REFUSED:
         return Decision.REFUSE
     if verdict.proof is not Proof.UNPROVED:

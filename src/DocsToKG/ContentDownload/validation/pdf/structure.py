@@ -19,7 +19,7 @@ import pikepdf
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.validation.forms import GZIP_MAGIC, foreign_kind, has_pdf_header
+from DocsToKG.ContentDownload.validation.forms import GZIP_MAGIC, MIN_PDF_BYTES, foreign_kind, has_pdf_header
 from DocsToKG.ContentDownload.validation.page_kinds import HEAD_BYTES, classify_body
 from DocsToKG.ContentDownload.validation.pdf.document import StreamReport
 from DocsToKG.ContentDownload.validation.pdf.ends import Ends, check_ends
@@ -36,8 +36,6 @@ from DocsToKG.ContentDownload.validation.source import (
 )
 
 __all__ = ["MIN_PDF_BYTES", "PdfFacts", "bound_parser", "is_gzip", "prove_pdf", "unwrap_gzip"]
-
-MIN_PDF_BYTES = 1024
 
 _NOTES = 20
 _NOTE_CHARS = 300
