@@ -25,8 +25,8 @@ from DocsToKG.ContentDownload.api.gates import Gate
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
@@ -45,8 +45,8 @@ class Wait:
 
     def __init__(self, wait_s: float, slots: int) -> None:
         self.loop = LoopThread()
-        limits = Limits(clock=SystemClock(), default_host=HostLimit(slots))
-        self.gates = WaitingRoom(limits, clock=SystemClock(), most=slots)
+        limits = HostLimits(clock=SystemClock(), default_host=HostLimit(slots))
+        self.gates = PermitQueues(limits, clock=SystemClock(), most=slots)
         self._wait_s = wait_s
 
     async def obtain(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:

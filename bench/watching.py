@@ -20,8 +20,8 @@ from bench.facts import report
 from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Verb, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
@@ -43,7 +43,7 @@ class ToldPipeline:
 
     def __init__(self, sink: AttemptSink) -> None:
         self.loop = LoopThread()
-        self.gates = WaitingRoom(Limits(clock=SystemClock(), default_host=HostLimit()), clock=SystemClock())
+        self.gates = PermitQueues(HostLimits(clock=SystemClock(), default_host=HostLimit()), clock=SystemClock())
         self._sink = sink
 
     async def obtain(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:

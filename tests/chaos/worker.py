@@ -24,8 +24,8 @@ from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Role, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import RunError
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.orchestrator.member import own_output, serve
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
@@ -47,8 +47,8 @@ class Effect:
 
     def __init__(self, folder: Path, worker_id: str, workers: int) -> None:
         self.loop = LoopThread("content")
-        limits = Limits(clock=SystemClock(), default_host=HostLimit(workers))
-        self.gates = WaitingRoom(limits, clock=SystemClock(), most=workers)
+        limits = HostLimits(clock=SystemClock(), default_host=HostLimit(workers))
+        self.gates = PermitQueues(limits, clock=SystemClock(), most=workers)
         self._worker_id = worker_id
         self._file = os.open(folder / EFFECTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 

@@ -10,8 +10,8 @@ import pytest
 
 from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
-from DocsToKG.ContentDownload.net.breakers import Breakers
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.breakers import Breakers
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.reporting import LedgerDesk, Reporter
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
@@ -78,7 +78,7 @@ def test_forced_states_are_the_operators_whatever_workers_say(ledger: Any) -> No
 def test_what_a_run_finds_failing_is_seen_and_forced_by_the_api(ledger: Any, clock: ManualClock) -> None:
     tally, service = HostTally(NullSink()), BreakerService(ledger)
     breakers = Breakers(clock=clock, settings=SETTINGS, sink=tally)
-    limits = Limits(clock=clock, default_host=HostLimit(1))
+    limits = HostLimits(clock=clock, default_host=HostLimit(1))
     reporter = Reporter(LedgerDesk(ledger), "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
     reporter.report()
     for _ in range(2):
@@ -97,7 +97,7 @@ def test_what_opens_and_closes_between_two_words_is_written_down(ledger: Any, cl
     """BRK-12: every change is a row, with the moment at which it was."""
     tally = HostTally(NullSink(), monotonic=clock.monotonic)
     breakers = Breakers(clock=clock, settings=replace(SETTINGS, open_s=0.25), sink=tally)
-    limits = Limits(clock=clock, default_host=HostLimit(1))
+    limits = HostLimits(clock=clock, default_host=HostLimit(1))
     desk = Away(LedgerDesk(ledger))
     reporter = Reporter(desk, "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
     reporter.report()

@@ -40,15 +40,15 @@ from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.net.fleet.intervals import quiet_times
-from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
-from DocsToKG.ContentDownload.net.fleet.times import ServerTime
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
-from DocsToKG.ContentDownload.net.pace import BucketSpec
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits, HostPermit
+from DocsToKG.ContentDownload.net.limits.host_patterns import quiet_times
+from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
+from DocsToKG.ContentDownload.net.limits.stores.redis import RedisLimitStore
+from DocsToKG.ContentDownload.net.limits.stores.redis_times import ServerTime
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, ManualClock, SystemClock
 
-Open = Callable[..., Limits]
+Open = Callable[..., HostLimits]
 BEAT_S = 0.2
 SETTLE_S = 3 * BEAT_S + 0.25
 
@@ -67,7 +67,7 @@ class StandingTime(ServerTime):
 @pytest.fixture
 def open_limits(redis_url: str, clock: ManualClock) -> Iterator[Open]:
     """Each call is what another node would be."""
-    opened: list[Limits] = []
+    opened: list[HostLimits] = []
     world = uuid.uuid4().hex
 
     def open_one(
@@ -78,10 +78,10 @@ def open_limits(redis_url: str, clock: ManualClock) -> Iterator[Open]:
         at: Clock = clock,
         soon_s: float = 0.0,
         **more: object,
-    ) -> Limits:
+    ) -> HostLimits:
         rates = {"*": (Rate.parse(rate),)} if rate else {}
-        store = FleetStore(redis_url, clock=at, space=f"{world}{space}", soon_s=soon_s, times=StandingTime())
-        opened.append(Limits(clock=at, default_host=HostLimit(slots, rates), store=store, **more))  # type: ignore[arg-type]
+        store = RedisLimitStore(redis_url, clock=at, space=f"{world}{space}", soon_s=soon_s, times=StandingTime())
+        opened.append(HostLimits(clock=at, default_host=HostLimit(slots, rates), store=store, **more))  # type: ignore[arg-type]
         return opened[-1]
 
     yield open_one
@@ -101,17 +101,17 @@ class ClockThatIsSet(ServerTime):
 @pytest.fixture
 def open_node(own_valkey: tuple[Server, str]) -> Iterator[Open]:
     """A node in real time, on a server of the test's own."""
-    opened: list[Limits] = []
+    opened: list[HostLimits] = []
 
     def open_one(
         rate: str | None = None, *, slots: int = 9, lease_s: float = 1.0, interval_s: float = 0.0, **more: Any
-    ) -> Limits:
+    ) -> HostLimits:
         rates = {"*": (Rate.parse(rate),)} if rate else {}
         clock = SystemClock()
-        store = FleetStore(
+        store = RedisLimitStore(
             own_valkey[1], clock=clock, beat_s=BEAT_S, lease_s=lease_s, interval_s=lambda key: interval_s, **more
         )
-        opened.append(Limits(clock=clock, default_host=HostLimit(slots, rates), store=store))
+        opened.append(HostLimits(clock=clock, default_host=HostLimit(slots, rates), store=store))
         return opened[-1]
 
     yield open_one
@@ -120,13 +120,13 @@ def open_node(own_valkey: tuple[Server, str]) -> Iterator[Open]:
 
 
 def soon(
-    limits: Limits,
+    limits: HostLimits,
     host: str = "a.org",
 ) -> HostPermit:
     return granted_soon(limits, gate(host))
 
 
-def why(limits: Limits, host: str = "a.org") -> str:
+def why(limits: HostLimits, host: str = "a.org") -> str:
     return refused(limits.ask(gate(host))).why
 
 
@@ -153,8 +153,8 @@ def test_nodes_together_stay_within_rate_burst_and_slots_in_any_order(
     """LIM-09, for three nodes; slots are given back a little later than they are freed."""
     clock, world = ManualClock(), uuid.uuid4().hex
     limit = HostLimit(slots, {"*": (Rate(1, 1),)}, burst)
-    stores = [FleetStore(redis_url, clock=clock, space=world, times=StandingTime()) for _ in range(3)]
-    three = [Limits(clock=clock, default_host=limit, store=store) for store in stores]
+    stores = [RedisLimitStore(redis_url, clock=clock, space=world, times=StandingTime()) for _ in range(3)]
+    three = [HostLimits(clock=clock, default_host=limit, store=store) for store in stores]
     judge_together(three, clock, moves, slots=slots, burst=burst)
 
 
@@ -220,7 +220,7 @@ def test_a_server_that_is_away_stops_every_start_and_is_taken_up_again(
     soon(two)
 
 
-def granted_or_none(limits: Limits) -> HostPermit | None:
+def granted_or_none(limits: HostLimits) -> HostPermit | None:
     answer = limits.ask(gate())
     return None if isinstance(answer, NotYet) else granted(answer)
 
@@ -268,7 +268,7 @@ def bases(url: str) -> set[str]:
 
 def test_a_bad_address_is_told_without_its_password() -> None:
     with pytest.raises(ConfigError, match=r"rate_limit\.redis_url") as caught:
-        FleetStore("http://:planted-password@nowhere", clock=SystemClock())
+        RedisLimitStore("http://:planted-password@nowhere", clock=SystemClock())
     assert PASSWORD not in str(caught.value)
 
 
@@ -342,12 +342,12 @@ def test_each_key_is_quiet_for_its_own_interval() -> None:
 HOLDER = """
 import sys, time
 from DocsToKG.ContentDownload.api.gates import Gate, NotYet
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.stores.redis import RedisLimitStore
 from DocsToKG.core.clock import SystemClock
 clock = SystemClock()
-store = FleetStore(sys.argv[1], clock=clock, beat_s=0.2, lease_s=1.0)
-limits = Limits(clock=clock, default_host=HostLimit(1), store=store)
+store = RedisLimitStore(sys.argv[1], clock=clock, beat_s=0.2, lease_s=1.0)
+limits = HostLimits(clock=clock, default_host=HostLimit(1), store=store)
 while isinstance(permit := limits.ask(Gate("https://a.org/x.pdf", "unpaywall", "artifact")), NotYet):
     time.sleep(0.02)
 permit.start()
@@ -386,10 +386,10 @@ def test_a_slot_whose_lease_ran_out_while_the_node_was_cut_off_is_not_believed(o
     with Wires() as wires, contextlib.ExitStack() as stack:
         wire = wires.lead_to(server.port)
 
-        def node(port: int) -> tuple[Limits, FleetStore]:
+        def node(port: int) -> tuple[HostLimits, RedisLimitStore]:
             address = urlsplit(url)._replace(netloc=f":{PASSWORD}@127.0.0.1:{port}").geturl()
-            store = FleetStore(address, clock=SystemClock(), beat_s=BEAT_S, lease_s=2.0)
-            limits = Limits(clock=SystemClock(), default_host=HostLimit(1), store=store)
+            store = RedisLimitStore(address, clock=SystemClock(), beat_s=BEAT_S, lease_s=2.0)
+            limits = HostLimits(clock=SystemClock(), default_host=HostLimit(1), store=store)
             return stack.enter_context(contextlib.closing(limits)), store
 
         (late, of_late), (other, _) = node(wire.port), node(server.port)
@@ -413,8 +413,10 @@ def test_a_slot_is_not_believed_while_the_server_is_silent_for_longer_than_its_l
     own_valkey: tuple[Server, str], stack: contextlib.ExitStack
 ) -> None:
     server, url = own_valkey
-    store = FleetStore(url, clock=SystemClock(), beat_s=BEAT_S, lease_s=1.0)
-    node = stack.enter_context(contextlib.closing(Limits(clock=SystemClock(), default_host=HostLimit(1), store=store)))
+    store = RedisLimitStore(url, clock=SystemClock(), beat_s=BEAT_S, lease_s=1.0)
+    node = stack.enter_context(
+        contextlib.closing(HostLimits(clock=SystemClock(), default_host=HostLimit(1), store=store))
+    )
     permit = soon(node)
     assert server.process is not None
     os.kill(server.process.pid, signal.SIGSTOP)

@@ -10,8 +10,8 @@ import pytest
 import redis
 from tests.conformance.conftest import Server
 
-from DocsToKG.ContentDownload.net.fleet.breakers import FleetBreakers
-from DocsToKG.ContentDownload.net.fleet.times import ServerTime
+from DocsToKG.ContentDownload.net.limits.redis_breakers import RedisBreakers
+from DocsToKG.ContentDownload.net.limits.stores.redis_times import ServerTime
 from DocsToKG.core.breaker import Breaker, BreakerSettings, BreakerState, Transition
 from DocsToKG.core.clock import ManualClock, SystemClock
 
@@ -33,12 +33,12 @@ class StandingTime(ServerTime):
 @pytest.fixture
 def node(redis_url: str, clock: ManualClock) -> Iterator[Node]:
     """The breaker of one host on another node with each call, and what it told."""
-    opened: list[FleetBreakers] = []
+    opened: list[RedisBreakers] = []
     world = uuid.uuid4().hex
 
     def open_one(url: str = redis_url) -> tuple[Breaker, list[Transition]]:
         told: list[Transition] = []
-        opened.append(FleetBreakers(url, clock=clock, space=world, patience_s=0.2, times=StandingTime()))
+        opened.append(RedisBreakers(url, clock=clock, space=world, patience_s=0.2, times=StandingTime()))
         return opened[-1].make(SETTINGS, clock, key="host:a.org", on_transition=told.append), told
 
     yield open_one
@@ -173,7 +173,7 @@ def test_the_clock_of_a_node_does_not_matter(redis_url: str) -> None:
             return super().monotonic() + 3600
 
     world, told = uuid.uuid4().hex, []
-    right, wrong = (FleetBreakers(redis_url, clock=clock, space=world) for clock in (SystemClock(), Wrong()))
+    right, wrong = (RedisBreakers(redis_url, clock=clock, space=world) for clock in (SystemClock(), Wrong()))
     try:
         one, two = (
             fleet.make(SETTINGS, SystemClock(), key="host:a.org", on_transition=told.append) for fleet in (right, wrong)

@@ -17,7 +17,7 @@ from tests.many_machines.relay import Cut, Wires
 from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.fleet import limits as fleet_limits
+from DocsToKG.ContentDownload.net.limits.stores import redis as redis_store
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
@@ -120,7 +120,7 @@ def test_a_node_that_is_cut_off_ends_its_transfer_before_another_takes_its_slot(
 ) -> None:
     """LIM-13 across nodes. The cut costs the work no try, leaves nothing behind, and is made good by itself."""
     server, url = own_valkey
-    monkeypatch.setattr(fleet_limits, "FleetStore", partial(fleet_limits.FleetStore, lease_s=LEASE_S))
+    monkeypatch.setattr(redis_store, "RedisLimitStore", partial(redis_store.RedisLimitStore, lease_s=LEASE_S))
     with Wires() as wires, ThreadPoolExecutor(2) as nodes:
         wire = wires.lead_to(server.port)
         relayed = urlsplit(url)._replace(netloc=f":{PASSWORD}@127.0.0.1:{wire.port}").geturl()

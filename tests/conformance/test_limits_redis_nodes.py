@@ -34,8 +34,8 @@ INTERVAL_S, SLOTS, EACH = 0.3, 2, 9
 
 NODE = f"""
 import sys, time
-from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.stores.redis import RedisLimitStore
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.core.bucket import Rate
 
 url, (port, number, interval_s, slots, wrong_s) = sys.argv[1], map(float, sys.argv[2:])
@@ -47,8 +47,8 @@ class Clock:
         return time.monotonic() + wrong_s
 
 clock = Clock()
-store = FleetStore(url, clock=clock, beat_s=0.3, lease_s=2.0, interval_s=lambda key: interval_s)
-limits = Limits(clock=clock, default_host=HostLimit(int(slots), {{"*": (Rate(1, interval_s),)}}), store=store)
+store = RedisLimitStore(url, clock=clock, beat_s=0.3, lease_s=2.0, interval_s=lambda key: interval_s)
+limits = HostLimits(clock=clock, default_host=HostLimit(int(slots), {{"*": (Rate(1, interval_s),)}}), store=store)
 {AT_WORK}"""
 
 

@@ -13,8 +13,8 @@ from tests.conformance.conftest import PASSWORD, Server
 from tests.contentdownload.test_net_robots import PAGE, Held, Scene, rules
 
 from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.net.fleet.robots import FleetShelf
-from DocsToKG.ContentDownload.net.robots import KeptAnswer, RobotsVerdict
+from DocsToKG.ContentDownload.net.robots.check import CachedAnswer, RobotsVerdict
+from DocsToKG.ContentDownload.net.robots.redis_cache import RedisRobotsCache
 
 Node = Callable[..., Scene]
 
@@ -22,13 +22,13 @@ Node = Callable[..., Scene]
 @pytest.fixture
 def node(redis_url: str) -> Iterator[Node]:
     """The robots of another node with each call."""
-    shelves: list[FleetShelf] = []
+    shelves: list[RedisRobotsCache] = []
     scenes: list[Scene] = []
     world = uuid.uuid4().hex
 
     def open_one(url: str = redis_url, **knobs: float) -> Scene:
         scene = Scene()
-        shelves.append(FleetShelf(url, space=world, patience_s=0.3, claim_s=0.5))
+        shelves.append(RedisRobotsCache(url, space=world, patience_s=0.3, claim_s=0.5))
         scene.shelf = shelves[-1]
         scene.use(scene.limits, shelf=shelves[-1], **knobs)
         scenes.append(scene)
@@ -123,10 +123,10 @@ def test_without_the_server_each_node_reads_for_itself(node: Node, own_valkey: t
 
 
 def test_strangers_cannot_fill_the_server(redis_url: str) -> None:
-    shelf = FleetShelf(redis_url, space=uuid.uuid4().hex)
-    shelf.put("https://big.org", KeptAnswer(200, "allowed", os.urandom(400_000), None), 60.0)
+    shelf = RedisRobotsCache(redis_url, space=uuid.uuid4().hex)
+    shelf.put("https://big.org", CachedAnswer(200, "allowed", os.urandom(400_000), None), 60.0)
     assert shelf.find("https://big.org") is None
-    shelf.put("https://small.org", KeptAnswer(200, "allowed", b"x" * 400_000, None), 60.0)
+    shelf.put("https://small.org", CachedAnswer(200, "allowed", b"x" * 400_000, None), 60.0)
     found = shelf.find("https://small.org")
     assert found is not None
     assert found[0].body == b"x" * 400_000

@@ -9,7 +9,7 @@ from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
-from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits, HostPermit
 from DocsToKG.core.clock import ManualClock
 
 Moves = Sequence[tuple[int, str, float]]  # who of three, what it does, and how long after the one before
@@ -24,7 +24,7 @@ def granted(answer: object) -> HostPermit:
     return answer
 
 
-def granted_soon(limits: Limits, asked: Gate) -> HostPermit:
+def granted_soon(limits: HostLimits, asked: Gate) -> HostPermit:
     """A permit, asked for until it comes."""
 
     def taken() -> HostPermit | None:
@@ -46,7 +46,7 @@ def any_moves(most: int) -> st.SearchStrategy[Moves]:
     return st.lists(st.tuples(st.integers(0, 2), what, st.floats(0, 2)), max_size=most)
 
 
-def judge_together(three: Sequence[Limits], clock: ManualClock, moves: Moves, *, slots: int, burst: int) -> None:
+def judge_together(three: Sequence[HostLimits], clock: ManualClock, moves: Moves, *, slots: int, burst: int) -> None:
     """LIM-09: however they move, they stay within the slots and within one a second after the burst."""
     waiting: list[list[HostPermit]] = [[], [], []]
     running: list[list[HostPermit]] = [[], [], []]

@@ -17,14 +17,14 @@ from DocsToKG.ContentDownload.api.gates import Gate, GateShut, NotYet
 from DocsToKG.ContentDownload.api.ports import Call, OpenBody
 from DocsToKG.ContentDownload.api.types import Attempt, Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostStanding, Limits
-from DocsToKG.ContentDownload.net.pauses import Pauses
+from DocsToKG.ContentDownload.net.limits.breakers import Breakers
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits, HostStatus
+from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.robots.check import Robots
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.core.urls import host_key
 from DocsToKG.transport.adapters import AsyncEngineTransport
@@ -64,7 +64,7 @@ class HastyClock(ManualClock):
 class HastyGates:
     """Permits of `limits`; who must wait for one moves the clock."""
 
-    def __init__(self, limits: Callable[[], Limits], clock: ManualClock) -> None:
+    def __init__(self, limits: Callable[[], HostLimits], clock: ManualClock) -> None:
         self.asked: list[Gate] = []
         self.longest_s = math.inf  # that anybody waits here
         self.granted: Callable[[], None] = lambda: None
@@ -96,7 +96,7 @@ class Rig:
         self.waits: list[float] = []
         self.cas: dict[str, bytes] = {}
         self.site: Site = lambda request: httpx2.Response(404)
-        self.limits = Limits(clock=self.clock, default_host=HostLimit(2))
+        self.limits = HostLimits(clock=self.clock, default_host=HostLimit(2))
         self.waiting = HastyGates(lambda: self.limits, self.clock)
         self.stacks: list[HttpStack] = []
         self.base_path = tmp_path / "cache"
@@ -118,7 +118,7 @@ class Rig:
         peeking: bool = True,
         max_redirects: int = 10,
         timeout_read_s: float = 60.0,
-        pauses: Pauses | None = None,
+        pauses: RetryAfterRules | None = None,
         breakers: Breakers | None = None,
         **policy: Any,
     ) -> RateRetryClient:
@@ -197,8 +197,8 @@ class Rig:
     def slots_are_free(self) -> bool:
         return not any(host.limits["busy"] for host in self._standings().values())
 
-    def _standings(self) -> dict[str, HostStanding]:
-        return self.limits.standings({host_key(gate.url) for gate in self.gates})
+    def _standings(self) -> dict[str, HostStatus]:
+        return self.limits.statuses({host_key(gate.url) for gate in self.gates})
 
     def _waited(self, seconds: float) -> None:
         self.waits.append(seconds)

@@ -10,8 +10,8 @@ from typing import Protocol
 from DocsToKG.ContentDownload.api.gates import Gate, NotYet, Permit
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Role, WorkArtifact
-from DocsToKG.ContentDownload.net.limits import Limits
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.core.tasks import LoopThread
@@ -30,9 +30,9 @@ Act = Callable[[WorkArtifact, JobContext, Exchange], Awaitable[DownloadOutcome]]
 class StandIn:
     """As much of a pipeline as the scheduler sees; at most `most` exchanges at once."""
 
-    def __init__(self, act: Act, limits: Limits, *, most: int) -> None:
+    def __init__(self, act: Act, limits: HostLimits, *, most: int) -> None:
         self.loop = LoopThread("content")
-        self.gates = WaitingRoom(limits, clock=SystemClock(), most=most)
+        self.gates = PermitQueues(limits, clock=SystemClock(), most=most)
         self.limits = limits
         self._act = act
 

@@ -36,9 +36,9 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, Tran
 from DocsToKG.ContentDownload.net.build import build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -107,7 +107,7 @@ class Desk:
     """One source's client, one store, one origin."""
 
     client: RateRetryClient
-    room: WaitingRoom
+    room: PermitQueues
     loop: LoopThread
     store: LocalStore
     origin: type[Origin]
@@ -180,8 +180,8 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         cache=CacheSettings(tmp_path / "cache"),
         open_cas=store.open,
     )
-    limits = Limits(clock=clock, default_host=HostLimit(4, {}), hosts={"*.one-at-a-time.org": HostLimit(1, {})})
-    room = WaitingRoom(limits, clock=clock)
+    limits = HostLimits(clock=clock, default_host=HostLimit(4, {}), hosts={"*.one-at-a-time.org": HostLimit(1, {})})
+    room = PermitQueues(limits, clock=clock)
     told = Desk(None, None, None, None, handler)  # type: ignore[arg-type]
     client = RateRetryClient(
         "unpaywall",

@@ -35,10 +35,10 @@ from DocsToKG.ContentDownload.fallback.orchestrator import Download
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.robots.check import Robots
 from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.ContentDownload.storage.cas import cas_path
 from DocsToKG.ContentDownload.storage.local import LocalStore
@@ -159,8 +159,8 @@ class Desk:
         )
         self.stacks.append(stack)
         # One at a time: whoever asks for the rest must have let go of what broke off.
-        self.limits = Limits(clock=clock, default_host=HostLimit(1, {}))
-        room = WaitingRoom(self.limits, clock=clock)
+        self.limits = HostLimits(clock=clock, default_host=HostLimit(1, {}))
+        room = PermitQueues(self.limits, clock=clock)
         room.cap(None, places)
         rules: dict[str, Any] = {"gates": room, "limits": self.limits, "url_policy": UrlPolicy()}
         rules |= {"attempts": self, "clock": clock}
@@ -651,7 +651,7 @@ def test_a_work_that_is_called_off_in_the_middle_of_the_rest_leaves_nothing(desk
         desk.get(file(thesis(), cut=CUT), file(thesis(), cut=LEAST_BYTES, stalls=True), cancel=cancel, wait_s=60.0)
     assert time.monotonic() - began < 20  # it would stall for thirty
     assert desk.files() == []
-    [standing] = desk.limits.standings(["pub.org"]).values()
+    [standing] = desk.limits.statuses(["pub.org"]).values()
     assert standing.limits["busy"] == 0
 
 

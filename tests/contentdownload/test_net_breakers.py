@@ -21,12 +21,12 @@ from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
-from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.breakers import Breakers
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.robots.check import Robots
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
@@ -108,7 +108,7 @@ class World:
         self.site = site
         self.clock = HastyClock()
         self.told = Told()
-        self.limits = Limits(clock=self.clock, default_host=HostLimit(4))
+        self.limits = HostLimits(clock=self.clock, default_host=HostLimit(4))
         self.gates = HastyGates(lambda: self.limits, self.clock)
         self.runner = asyncio.Runner()
         self.stacks: list[HttpStack] = []

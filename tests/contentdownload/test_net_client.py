@@ -25,7 +25,7 @@ from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.net.client import RateRetryClient
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
 
@@ -74,7 +74,7 @@ def test_a_cache_hit_waits_for_no_rate_slot_or_robots(rig: Rig) -> None:
 
 def test_a_hit_found_only_after_the_gate_refunds_its_token(rig: Rig) -> None:
     """LIM-10: and a revalidation does not."""
-    rig.limits = Limits(clock=rig.clock, default_host=HostLimit(2, {"*": (Rate(1, 60),)}))
+    rig.limits = HostLimits(clock=rig.clock, default_host=HostLimit(2, {"*": (Rate(1, 60),)}))
     rig.site = lambda request: (
         httpx2.Response(304) if "if-none-match" in request.headers else pdf(cache_control="max-age=600", etag='"1"')
     )
@@ -181,7 +181,7 @@ def test_a_length_that_nobody_knows_is_not_made_up(rig: Rig) -> None:
 def test_the_interval_of_a_host_is_its_slowest_rule(rig: Rig) -> None:
     """LIM-05"""
     rate = HostLimit(2, {"artifact": (Rate(1, 3), Rate(1000, 86400)), "metadata": (Rate(1, 9),)})
-    rig.limits = Limits(
+    rig.limits = HostLimits(
         clock=rig.clock,
         default_host=HostLimit(2),
         hosts={"slow.org": rate},

@@ -12,8 +12,8 @@ from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.net.breakers import Breakers
-from DocsToKG.ContentDownload.net.pauses import Pauses
+from DocsToKG.ContentDownload.net.limits.breakers import Breakers
+from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.breaker import BreakerSettings
 
@@ -34,7 +34,7 @@ def test_a_replayed_error_is_what_another_server_said_long_ago(rig: Rig, status:
     assert (caught.value.reason, caught.value.http_status) == (Reason.HTTP_STATUS, status)
     assert len(rig.requests) == 1
     assert rig.tokens() == [("http-get", status, None)]
-    assert rig.limits.standings(["web.archive.org"])["web.archive.org"].limits["rateScale"] == 1.0
+    assert rig.limits.statuses(["web.archive.org"])["web.archive.org"].limits["rateScale"] == 1.0
     assert not isinstance(rig.limits.ask(Gate(CAPTURE, "other", Role.ARTIFACT)), NotYet)
 
 
@@ -51,7 +51,7 @@ def test_a_host_can_be_known_to_want_a_pause_after_a_429(rig: Rig) -> None:
     """A 429 of the archive itself names no time; a minute is kept, and a longer wish is honoured."""
     answers = [httpx2.Response(429), httpx2.Response(429, headers={"retry-after": "90"}), httpx2.Response(503)]
     rig.site = lambda request: answers.pop(0)
-    client = rig.client(retry=RetryPolicy(max_attempts=1), pauses=Pauses({"web.archive.org": 60.0}))
+    client = rig.client(retry=RetryPolicy(max_attempts=1), pauses=RetryAfterRules({"web.archive.org": 60.0}))
     seen = []
     for _ in range(3):
         with pytest.raises(TransientFailure) as caught:

@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -104,7 +104,7 @@ def test_a_broken_connection_is_retried_and_named_when_it_stays_broken(rig: Rig,
 
 def test_every_try_asks_for_its_own_permit(rig: Rig) -> None:
     """LIM-11"""
-    rig.limits = Limits(clock=rig.clock, default_host=HostLimit(1))
+    rig.limits = HostLimits(clock=rig.clock, default_host=HostLimit(1))
     rig.site = in_turn(lambda: httpx2.Response(500), lambda: httpx2.ReadError("cut"), pdf)
     rig.download(rig.client())
     assert len(rig.gates) == 3
@@ -149,7 +149,7 @@ def test_a_host_that_is_held_back_costs_no_attempt(rig: Rig) -> None:
 
 
 def test_a_budget_that_is_used_up_gives_the_place_back(rig: Rig) -> None:
-    rig.limits = Limits(clock=rig.clock, default_host=HostLimit(1, {"*": (Rate(1, 30),)}))
+    rig.limits = HostLimits(clock=rig.clock, default_host=HostLimit(1, {"*": (Rate(1, 30),)}))
     with pytest.raises(CandidateRejected):
         rig.run(rig.client().open(URL, Role.ARTIFACT, Call("w", budget=Budget(0))))
     rig.site = lambda request: pdf()
@@ -215,7 +215,7 @@ def test_a_timeout_that_used_up_the_budget_is_still_a_timeout(rig: Rig) -> None:
 def test_waits_for_a_rate_an_interval_or_a_pause_are_recorded(rig: Rig) -> None:
     """LIM-12, CAT-11: with the work, the source and the role; a gate that is open leaves nothing."""
     host_rate = HostLimit(2, {"*": (Rate(1, 3),)})
-    rig.limits = Limits(clock=rig.clock, default_host=host_rate, resolver_rates={"unpaywall": Rate(1, 10)})
+    rig.limits = HostLimits(clock=rig.clock, default_host=host_rate, resolver_rates={"unpaywall": Rate(1, 10)})
     rig.site = lambda request: httpx2.Response(200)
     client = rig.client()
     rig.fetch(client)

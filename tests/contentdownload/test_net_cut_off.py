@@ -14,14 +14,14 @@ from tests.contentdownload.test_storage_away import A, Source, bench
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import LimitsAway
-from DocsToKG.ContentDownload.net.limit_store import MemoryStore
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.stores.base import MemoryLimitStore
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.tasks import called_off_by
 
 
-class Leased(MemoryStore):
+class Leased(MemoryLimitStore):
     """Slots that are ours for a term; ended by hand."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Wire(httpx2.AsyncByteStream):
 @pytest.fixture
 def store(rig: Rig) -> Leased:
     store = Leased()
-    rig.limits = Limits(clock=rig.clock, default_host=HostLimit(1), store=store)
+    rig.limits = HostLimits(clock=rig.clock, default_host=HostLimit(1), store=store)
     return store
 
 

@@ -18,9 +18,9 @@ from tests import needs
 
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.types import Role
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.permits import admission
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.permits import admission
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Sandbox import Faults, SandboxServer
@@ -54,13 +54,13 @@ def server() -> Iterator[SandboxServer]:
         yield sandbox
 
 
-async def asked(transport: AsyncEngineTransport, gates: WaitingRoom, number: int) -> int:
+async def asked(transport: AsyncEngineTransport, gates: PermitQueues, number: int) -> int:
     """One request the way the client sends it, on a connection of its own."""
     url, clock, call = f"http://export.arxiv.org/abs/2104.{number:05d}", SystemClock(), Call("w")
     permit = await admission(url, "arxiv", Role.METADATA, gates=gates, clock=clock, call=call, attempts=NullSink())
     try:
         headers = {"User-Agent": "tests (mailto:tests@sandbox.invalid)", "Connection": "close"}
-        hooks = {"goes_out": permit.goes_out, "sent": permit.is_sent}
+        hooks = {"goes_out": permit.before_send, "sent": permit.on_sent}
         response = await transport.handle_async_request(httpx2.Request("GET", url, headers=headers, extensions=hooks))
         await response.aread()
         return response.status_code
@@ -79,12 +79,12 @@ async def busy(until: float) -> None:
 @needs.system(sys.platform == "linux", "Linux, which says when the last data came")
 def test_a_task_whose_look_up_takes_long_breaks_no_interval(server: SandboxServer) -> None:
     """NET-06: eight slots, fourteen tasks, a busy loop, and every look-up takes up to more than the interval."""
-    limits = Limits(clock=SystemClock(), default_host=HostLimit(8, {"*": (Rate(1, INTERVAL_S),)}))
+    limits = HostLimits(clock=SystemClock(), default_host=HostLimit(8, {"*": (Rate(1, INTERVAL_S),)}))
 
     async def crowd() -> list[int]:
         target = ConnectTo({"*": f"plain://127.0.0.1:{server.port}"})
         engine = CurlEngine(guard=AddressGuard(), names=SlowNames(), connect_to=target)
-        transport, gates = AsyncEngineTransport(engine), WaitingRoom(limits, clock=SystemClock())
+        transport, gates = AsyncEngineTransport(engine), PermitQueues(limits, clock=SystemClock())
         until = time.monotonic() + 3.0
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             works = [tasks.create_task(asked(transport, gates, number)) for number in range(14)]

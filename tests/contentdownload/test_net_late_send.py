@@ -14,8 +14,8 @@ from tests.contentdownload.polite_rig import reach
 
 from DocsToKG.ContentDownload.api.gates import Gate
 from DocsToKG.ContentDownload.api.types import Role
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
-from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits, HostPermit
+from DocsToKG.ContentDownload.net.limits.stores.sqlite import SqliteLimitStore
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
@@ -26,11 +26,11 @@ from DocsToKG.transport.errors import DeadlineExceeded
 INTERVAL_S = 3.0
 
 
-def limits_of(clock: ManualClock, store: SharedStore | None = None) -> Limits:
-    return Limits(clock=clock, default_host=HostLimit(2, {"*": (Rate(1, INTERVAL_S),)}), store=store)
+def limits_of(clock: ManualClock, store: SqliteLimitStore | None = None) -> HostLimits:
+    return HostLimits(clock=clock, default_host=HostLimit(2, {"*": (Rate(1, INTERVAL_S),)}), store=store)
 
 
-def begun(limits: Limits) -> HostPermit:
+def begun(limits: HostLimits) -> HostPermit:
     permit = limits.ask(Gate("https://a.org/x", "s", Role.METADATA))
     assert isinstance(permit, HostPermit), permit
     assert permit.start() == 0.0
@@ -43,14 +43,14 @@ def test_one_that_was_overtaken_while_it_connected_keeps_its_distance() -> None:
     slow = begun(limits)
     clock.advance(5.4)
     quick = begun(limits)
-    assert slow.goes_out() > 0, "another's request is not on the wire yet"
-    assert quick.goes_out() == 0.0
-    quick.is_sent()
+    assert slow.before_send() > 0, "another's request is not on the wire yet"
+    assert quick.before_send() == 0.0
+    quick.on_sent()
     clock.advance(0.4)
-    assert slow.goes_out() == pytest.approx(INTERVAL_S - 0.4)
+    assert slow.before_send() == pytest.approx(INTERVAL_S - 0.4)
     clock.advance(INTERVAL_S - 0.4)
-    assert slow.goes_out() == 0.0
-    slow.is_sent()
+    assert slow.before_send() == 0.0
+    slow.on_sent()
     quick.release()
     clock.advance(0.1)
     third = limits.ask(Gate("https://a.org/x", "s", Role.METADATA))
@@ -62,38 +62,40 @@ def test_one_that_nobody_overtook_goes_at_once(took_s: float) -> None:
     clock = ManualClock()
     permit = begun(limits_of(clock))
     clock.advance(took_s)
-    assert permit.goes_out() == 0.0
-    permit.is_sent()
-    assert permit.goes_out() == 0.0, "sent again on a fresh connection"
+    assert permit.before_send() == 0.0
+    permit.on_sent()
+    assert permit.before_send() == 0.0, "sent again on a fresh connection"
 
 
 def test_a_pause_that_the_host_asked_for_meanwhile_holds() -> None:
     """NET-06. Also where no distance is kept."""
     clock = ManualClock()
-    limits = Limits(clock=clock, default_host=HostLimit(2))
+    limits = HostLimits(clock=clock, default_host=HostLimit(2))
     slow = begun(limits)
     limits.hold("a.org", clock.monotonic() + 3.0, "Retry-After")
-    assert slow.goes_out() == 0.0, "it is on its way"
+    assert slow.before_send() == 0.0, "it is on its way"
     clock.advance(0.4)
-    assert slow.goes_out() == pytest.approx(2.6)
+    assert slow.before_send() == pytest.approx(2.6)
     clock.advance(2.6)
-    assert slow.goes_out() == 0.0
+    assert slow.before_send() == 0.0
 
 
 def test_another_process_is_not_met_at_the_server(tmp_path: Path) -> None:
     """It cannot know that we still connect, and is granted when our interval is over."""
     clock = ManualClock()
-    ours, theirs = (limits_of(clock, SharedStore(tmp_path / "l.sqlite", clock=clock, boot_id="b")) for _ in range(2))
+    ours, theirs = (
+        limits_of(clock, SqliteLimitStore(tmp_path / "l.sqlite", clock=clock, boot_id="b")) for _ in range(2)
+    )
     slow = begun(ours)
     clock.advance(INTERVAL_S + 0.1)
     quick = begun(theirs)
-    assert quick.goes_out() == 0.0
-    quick.is_sent()
+    assert quick.before_send() == 0.0
+    quick.on_sent()
     clock.advance(0.4)
-    assert slow.goes_out() == pytest.approx(INTERVAL_S - 0.4)
+    assert slow.before_send() == pytest.approx(INTERVAL_S - 0.4)
     clock.advance(INTERVAL_S - 0.4)
-    assert slow.goes_out() == 0.0
-    slow.is_sent()
+    assert slow.before_send() == 0.0
+    slow.on_sent()
     for limits in (ours, theirs):
         limits.close()
 

@@ -13,16 +13,18 @@ from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.api.types import Role
-from DocsToKG.ContentDownload.net.delays import TimedGate
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
-from DocsToKG.ContentDownload.net.pace import BucketSpec, Quota, Spacing
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits, HostPermit
+from DocsToKG.ContentDownload.net.limits.permits import TimedGate
+from DocsToKG.ContentDownload.net.limits.rates import GCRA, BucketSpec, Quota
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import ManualClock, SystemClock
 
 
-def limits_with(clock: ManualClock, rate: str | None = None, *, burst: float = 1.0, slots: int = 99, **more) -> Limits:
+def limits_with(
+    clock: ManualClock, rate: str | None = None, *, burst: float = 1.0, slots: int = 99, **more
+) -> HostLimits:
     rates = {"*": (Rate.parse(rate),)} if rate else {}
-    return Limits(clock=clock, default_host=HostLimit(slots, rates, burst), default_resolver_slots=99, **more)
+    return HostLimits(clock=clock, default_host=HostLimit(slots, rates, burst), default_resolver_slots=99, **more)
 
 
 def test_requests_to_one_host_are_spaced_by_its_interval(clock: ManualClock) -> None:
@@ -44,7 +46,7 @@ def test_hosts_do_not_wait_for_each_other(clock: ManualClock) -> None:
 
 
 def test_a_role_may_have_a_rate_of_its_own(clock: ManualClock) -> None:
-    limits = Limits(clock=clock, default_host=HostLimit(9, {Role.LANDING: (Rate(1, 60),)}))
+    limits = HostLimits(clock=clock, default_host=HostLimit(9, {Role.LANDING: (Rate(1, 60),)}))
     granted(limits.ask(gate(role=Role.LANDING)))
     refused(limits.ask(gate(role=Role.LANDING)))
     granted(limits.ask(gate(role=Role.ARTIFACT)))
@@ -70,7 +72,9 @@ def test_a_refusal_takes_nothing(clock: ManualClock) -> None:
 
 def test_slots_bound_what_runs_at_once_per_source_and_per_host(clock: ManualClock) -> None:
     """LIM-06"""
-    limits = Limits(clock=clock, default_host=HostLimit(1), resolver_slots={"unpaywall": 2}, default_resolver_slots=9)
+    limits = HostLimits(
+        clock=clock, default_host=HostLimit(1), resolver_slots={"unpaywall": 2}, default_resolver_slots=9
+    )
     held = granted(limits.ask(gate("a.org")))
     assert refused(limits.ask(gate("a.org"))).key == "host:a.org"
     granted(limits.ask(gate("b.org")))
@@ -81,7 +85,7 @@ def test_slots_bound_what_runs_at_once_per_source_and_per_host(clock: ManualCloc
 
 def test_a_source_that_nobody_limited_has_as_many_as_are_asked_for(clock: ManualClock) -> None:
     """CFG-09. A number of one process would bind all that share the record together."""
-    limits = Limits(clock=clock, default_host=HostLimit(1))
+    limits = HostLimits(clock=clock, default_host=HostLimit(1))
     for number in range(100):
         granted(limits.ask(gate(f"{number}.org")))
 
@@ -129,7 +133,7 @@ def test_a_refund_gives_the_interval_back(clock: ManualClock) -> None:
 
 
 def test_an_old_refund_never_brings_two_starts_together() -> None:
-    spacing, memory = Spacing(1.0), []
+    spacing, memory = GCRA(1.0), []
     first = spacing.take(memory, 0.0)
     spacing.take(memory, 5.0)
     spacing.give_back(memory, first, 5.0)
@@ -144,7 +148,7 @@ def test_a_late_thread_does_not_meet_the_next_one_at_the_server(clock: ManualClo
     assert late.start() == 0.0
     assert 0.0 < punctual.start() < 0.1  # the other is still connecting: look again soon
     clock.advance(0.3)
-    late.is_sent()
+    late.on_sent()
     assert punctual.start() == pytest.approx(1.0)  # a whole interval from the moment it was on the wire
     clock.advance(1.0)
     assert punctual.start() == 0.0
@@ -267,7 +271,7 @@ def test_sent_requests_stay_within_rate_burst_and_slots_in_any_order(
 
 def test_threads_never_exceed_a_host_cap() -> None:
     """LIM-02, LIM-06: counted by the threads themselves."""
-    limits = Limits(clock=SystemClock(), default_host=HostLimit(2), default_resolver_slots=99)
+    limits = HostLimits(clock=SystemClock(), default_host=HostLimit(2), default_resolver_slots=99)
     lock, running, peak, served = threading.Lock(), [0], [0], [0]
 
     def work() -> None:

@@ -20,10 +20,10 @@ from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.build import build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient
-from DocsToKG.ContentDownload.net.learned import Adaptive, Announced, Pulse, announced
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
+from DocsToKG.ContentDownload.net.limits.adaptive import AdaptiveThrottle, Announced, LatencyWatch, announced
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits, HostPermit
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.policy import SourcePolicy, UrlPolicy
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import ManualClock
 
@@ -36,16 +36,16 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def scale_of(limits: Limits, host: str = "a.org") -> float:
+def scale_of(limits: HostLimits, host: str = "a.org") -> float:
     """The share of its configured rates that the host is asked at now."""
-    return limits.standings([host])[host].limits["rateScale"]
+    return limits.statuses([host])[host].limits["rateScale"]
 
 
-def limits_at(clock: ManualClock, rate: str = "10/second", *, slots: int = 9, **more) -> Limits:
-    return Limits(clock=clock, default_host=HostLimit(slots, {"*": (Rate.parse(rate),)}), **more)
+def limits_at(clock: ManualClock, rate: str = "10/second", *, slots: int = 9, **more) -> HostLimits:
+    return HostLimits(clock=clock, default_host=HostLimit(slots, {"*": (Rate.parse(rate),)}), **more)
 
 
-def wait_s(limits: Limits, clock: ManualClock, host: str = "a.org") -> float:
+def wait_s(limits: HostLimits, clock: ManualClock, host: str = "a.org") -> float:
     """Seconds from one grant to the next."""
     while isinstance(answer := limits.ask(gate(host)), NotYet):
         assert answer.at is not None
@@ -154,7 +154,7 @@ def test_a_host_with_nothing_left_is_left_alone_until_it_has(clock: ManualClock)
     assert "nothing is left" in answer.why
 
 
-def overwhelm(limits: Limits, clock: ManualClock, host: str = "a.org", times: int = 3) -> None:
+def overwhelm(limits: HostLimits, clock: ManualClock, host: str = "a.org", times: int = 3) -> None:
     """Refused again and again, each time after a while."""
     for _ in range(times):
         limits.heard(host, 429, {}, 0.1)
@@ -261,14 +261,14 @@ def test_a_host_that_becomes_slow_is_asked_less(clock: ManualClock) -> None:
 
 @pytest.mark.parametrize("latencies_s", [(0.1, 0.9), (1.0, 2.9), (3.0, 3.0)])
 def test_fast_enough_or_always_slow_is_no_reason(latencies_s: tuple[float, float]) -> None:
-    pulse = Pulse()
+    pulse = LatencyWatch()
     beats = [pulse.beat(200, latency, 0.0) for latency in latencies_s for _ in range(20)]
     assert min(beats) == 0
 
 
 @pytest.mark.parametrize("factor", [1.0, 20.0])
 def test_a_rate_comes_back_as_fast_as_the_world_runs(factor: float) -> None:
-    pulse = Pulse(factor)
+    pulse = LatencyWatch(factor)
     assert pulse.beat(429, 0.1, 100.0) == 0
     assert pulse.beat(200, 0.1, 100.0 + 9.9 / factor) == 0
     assert pulse.beat(200, 0.1, 100.0 + 10.1 / factor) == 1
@@ -285,10 +285,10 @@ def test_a_long_allowance_is_reduced_too(clock: ManualClock) -> None:
 
 
 def test_adapting_can_be_tuned_and_switched_off(clock: ManualClock) -> None:
-    off = limits_at(clock, adaptive=Adaptive(enabled=False))
+    off = limits_at(clock, adaptive=AdaptiveThrottle(enabled=False))
     overwhelm(off, clock)
     assert scale_of(off) == 1.0
-    tuned = limits_at(clock, adaptive=Adaptive(decrease=0.8, floor=0.7))
+    tuned = limits_at(clock, adaptive=AdaptiveThrottle(decrease=0.8, floor=0.7))
     overwhelm(tuned, clock, times=2)
     assert scale_of(tuned) == 0.9
     overwhelm(tuned, clock, times=2)
@@ -330,7 +330,7 @@ def test_a_host_may_be_in_several_groups(clock: ManualClock) -> None:
 def test_a_second_and_a_day_hold_together(clock: ManualClock) -> None:
     """Multi-window rates: ten a second, and a hundred a day."""
     both = HostLimit(9, {"*": (Rate.parse("10/second"), Rate.parse("100/day"))})
-    limits = Limits(clock=clock, default_host=both, resolver_rates={})
+    limits = HostLimits(clock=clock, default_host=both, resolver_rates={})
     grants, began = 0, clock.monotonic()
     while clock.monotonic() - began < 60:
         answer = limits.ask(gate())
@@ -362,7 +362,7 @@ def test_a_client_tells_what_the_network_said_and_not_what_the_cache_repeats(
         "crossref",
         http=stack.http,
         cache=stack.cache,
-        gates=WaitingRoom(limits, clock=clock),
+        gates=PermitQueues(limits, clock=clock),
         limits=limits,
         robots=None,
         url_policy=UrlPolicy(),

@@ -10,8 +10,8 @@ from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
-from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits, HostPermit
+from DocsToKG.ContentDownload.net.limits.stores.sqlite import SqliteLimitStore
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import ManualClock
 
@@ -23,8 +23,8 @@ class Process:
 
     def __init__(self, path: Path, clock: ManualClock, rate: str | None = None) -> None:
         rates = {"*": (Rate.parse(rate),)} if rate else {}
-        self.store = SharedStore(path, clock=clock, boot_id="b1")
-        self.limits = Limits(clock=clock, default_host=HostLimit(1, rates), store=self.store)
+        self.store = SqliteLimitStore(path, clock=clock, boot_id="b1")
+        self.limits = HostLimits(clock=clock, default_host=HostLimit(1, rates), store=self.store)
 
     def ask(self) -> HostPermit:
         answer = self.limits.ask(GATE)
@@ -94,8 +94,8 @@ def test_a_visit_for_one_host_leaves_the_slots_at_others_to_our_own_next_request
 
 def test_slots_that_are_free_but_not_written_yet_do_not_shut_their_source(path: Path, clock: ManualClock) -> None:
     """The record still counts them; whoever freed them knows better."""
-    store = SharedStore(path, clock=clock, boot_id="b1")
-    limits = Limits(clock=clock, default_host=HostLimit(1, {}), default_resolver_slots=3, store=store)
+    store = SqliteLimitStore(path, clock=clock, boot_id="b1")
+    limits = HostLimits(clock=clock, default_host=HostLimit(1, {}), default_resolver_slots=3, store=store)
     for n in range(12):
         answer = limits.ask(Gate(f"https://host-{n}.org/x.pdf", "unpaywall", Role.ARTIFACT))
         assert isinstance(answer, HostPermit), (n, answer)
@@ -228,7 +228,7 @@ def test_coming_late_matters_only_where_a_distance_is_kept(
     before = process.store.visits
     assert permit.start() == 0.0
     clock.advance(1.0)
-    permit.is_sent()
+    permit.on_sent()
     assert process.store.visits - before == visits
     permit.release()
     process.limits.close()

@@ -21,10 +21,10 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.robots.check import Robots
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -124,9 +124,9 @@ class World:
             open_cas=lambda sha: io.BytesIO(self.cas[sha]) if sha in self.cas else None,
         )
         self.stacks.append(stack)
-        limits = Limits(clock=clock, default_host=HostLimit(4, {"*": (rate,)} if rate else {}))
+        limits = HostLimits(clock=clock, default_host=HostLimit(4, {"*": (rate,)} if rate else {}))
         url_policy = UrlPolicy()
-        gates = WaitingRoom(limits, clock=clock)
+        gates = PermitQueues(limits, clock=clock)
         robots = Robots(
             http=stack.http,
             gates=gates,

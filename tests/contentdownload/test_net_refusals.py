@@ -7,22 +7,22 @@ import pytest
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.rules import host_rules
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.net.refusals import Refusals
+from DocsToKG.ContentDownload.net.limits.blocklist import HostBlocklist
 
 EXPORT, MAIN, CROSSREF = "https://export.arxiv.org/pdf/1", "https://arxiv.org/pdf/1", "https://api.crossref.org/works/1"
 
 
 @pytest.fixture
-def refusals() -> Refusals:
-    return Refusals(["export.arxiv.org", "arxiv.org", "api.crossref.org"], most=3)
+def refusals() -> HostBlocklist:
+    return HostBlocklist(["export.arxiv.org", "arxiv.org", "api.crossref.org"], most=3)
 
 
-def answers(refusals: Refusals, url: str, *statuses: int) -> None:
+def answers(refusals: HostBlocklist, url: str, *statuses: int) -> None:
     for status in statuses:
         refusals.heard(url, status)
 
 
-def test_refusals_in_a_row_stop_the_whole_house_and_no_other(refusals: Refusals) -> None:
+def test_refusals_in_a_row_stop_the_whole_house_and_no_other(refusals: HostBlocklist) -> None:
     answers(refusals, EXPORT, 403, 403)
     refusals.look(MAIN)
     answers(refusals, MAIN, 403)
@@ -36,26 +36,26 @@ def test_refusals_in_a_row_stop_the_whole_house_and_no_other(refusals: Refusals)
 
 
 @pytest.mark.parametrize("status", [200, 304, 404])
-def test_an_answer_of_another_kind_between_them_shows_that_we_are_welcome(refusals: Refusals, status: int) -> None:
+def test_an_answer_of_another_kind_between_them_shows_that_we_are_welcome(refusals: HostBlocklist, status: int) -> None:
     answers(refusals, EXPORT, 403, 403, status, 403, 403)
     refusals.look(EXPORT)
     assert refusals.notes == []
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_busy_server_says_nothing_about_it(refusals: Refusals, status: int) -> None:
+def test_a_busy_server_says_nothing_about_it(refusals: HostBlocklist, status: int) -> None:
     answers(refusals, EXPORT, 403, status, 403, status, 403)
     assert len(refusals.notes) == 1
 
 
 def test_hosts_that_are_not_marked_may_refuse_as_often_as_they_like() -> None:
-    refusals = Refusals(["arxiv.org"], most=3)
+    refusals = HostBlocklist(["arxiv.org"], most=3)
     answers(refusals, "https://pub.org/1", *[403] * 10)
     refusals.look("https://pub.org/1")
 
 
 def test_all_others_may_be_marked_each_for_itself() -> None:
-    refusals = Refusals(others=True, most=3)
+    refusals = HostBlocklist(others=True, most=3)
     answers(refusals, "https://a.pub.org/1", 403, 403, 403)
     refusals.look("https://b.pub.org/1")
     with pytest.raises(CandidateRejected):

@@ -18,10 +18,10 @@ from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.types import Attempt
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.pauses import Pauses
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, held_bytes
+from DocsToKG.ContentDownload.net.robots.check import Robots, RobotsVerdict, held_bytes
 from DocsToKG.core.bucket import Rate
 
 T = TypeVar("T")
@@ -39,9 +39,9 @@ class Scene:
         self.shelf: Any = None  # that it shares with other nodes
         self.answer: Callable[[httpx2.Request], Any] = lambda request: rules(b"")
         self.stack: HttpStack = build_http_stack(httpx2.MockTransport(self._serve), user_agent="DocsToKG/1")
-        self.use(Limits(clock=self.clock, default_host=HostLimit(2)))
+        self.use(HostLimits(clock=self.clock, default_host=HostLimit(2)))
 
-    def use(self, limits: Limits, url_policy: UrlPolicy | None = None, **more: Any) -> None:
+    def use(self, limits: HostLimits, url_policy: UrlPolicy | None = None, **more: Any) -> None:
         self.limits = limits
         self.robots = Robots(
             http=self.stack.http,
@@ -251,7 +251,7 @@ def test_the_next_request_keeps_its_distance_from_when_robots_txt_was_asked_for(
         request.extensions["sent"]()
         return rules(b"")
 
-    scene.use(Limits(clock=scene.clock, default_host=HostLimit(2, rates={"*": (Rate(1, 3.0),)})))
+    scene.use(HostLimits(clock=scene.clock, default_host=HostLimit(2, rates={"*": (Rate(1, 3.0),)})))
     scene.answer = answer
     scene.check()
     scene.clock.advance(2.0)
@@ -350,7 +350,7 @@ def test_a_busy_answer_to_robots_txt_holds_the_whole_host(scene: Scene, status: 
     scene.answer = lambda request: httpx2.Response(status, headers={"retry-after": "120"})
     assert not scene.check().allowed
     assert (
-        scene.limits.standings(["pub.org"])["pub.org"].limits["rateScale"] == 1.0
+        scene.limits.statuses(["pub.org"])["pub.org"].limits["rateScale"] == 1.0
     )  # one refusal is a pause: decision 50
     held = scene.limits.ask(Gate(PAGE, "landing", "landing"))
     assert isinstance(held, NotYet)
@@ -368,7 +368,7 @@ def test_what_robots_txt_says_of_limits_is_believed(scene: Scene) -> None:
 
 
 def test_a_host_known_to_want_a_pause_gets_it_for_robots_txt_too(scene: Scene) -> None:
-    scene.use(scene.limits, pauses=Pauses({"pub.org": 60.0}))
+    scene.use(scene.limits, pauses=RetryAfterRules({"pub.org": 60.0}))
     scene.answer = lambda request: httpx2.Response(429)
     assert not scene.check().allowed
     held = scene.limits.ask(Gate(PAGE, "landing", "landing"))
@@ -380,11 +380,11 @@ def test_every_decision_is_logged_and_counted(scene: Scene, caplog: pytest.LogCa
     """ROB-06"""
     files = {"a.org": rules(b"User-agent: *\nDisallow: /no"), "b.org": httpx2.Response(503)}
     scene.answer = lambda request: files[request.url.host]
-    with caplog.at_level(logging.DEBUG, logger="DocsToKG.ContentDownload.net.robots"):
+    with caplog.at_level(logging.DEBUG, logger="DocsToKG.ContentDownload.net.robots.check"):
         for url in ("https://a.org/yes", "https://a.org/no?key=s3cret", "https://a.org/yes/2", "https://b.org/x"):
             scene.check(url)
     assert scene.robots.decisions == {"allowed": 2, "blocked": 1, "unreachable": 1}
-    told = [record.getMessage() for record in caplog.records if record.name.endswith("net.robots")]
+    told = [record.getMessage() for record in caplog.records if record.name.endswith("net.robots.check")]
     assert "robots.txt of https://a.org: blocked" in told
     assert len(told) == 4
     assert "s3cret" not in " ".join(told)
@@ -414,11 +414,11 @@ def test_an_exempt_place_is_not_asked_for_its_rules(scene: Scene) -> None:
 def test_an_exempt_place_is_counted_and_logged_as_such(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     """ROB-06"""
     scene.use(scene.limits, exempt=("zenodo.org/api/",))
-    with caplog.at_level(logging.DEBUG, logger="DocsToKG.ContentDownload.net.robots"):
+    with caplog.at_level(logging.DEBUG, logger="DocsToKG.ContentDownload.net.robots.check"):
         assert scene.check("https://zenodo.org/api/records/1?token=s3cret").state == "exempt"
         scene.robots.excuse("https://api.crossref.org/works/10.1/x")
     assert scene.robots.decisions == {"exempt": 2}
-    told = [record.getMessage() for record in caplog.records if record.name.endswith("net.robots")]
+    told = [record.getMessage() for record in caplog.records if record.name.endswith("net.robots.check")]
     assert told == ["robots.txt of https://zenodo.org: exempt", "robots.txt of https://api.crossref.org: exempt"]
 
 
@@ -430,7 +430,7 @@ def test_what_is_remembered_is_bounded_by_what_it_takes_in_memory(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not by the bytes that came: parsed rules take many times as much."""
-    monkeypatch.setattr("DocsToKG.ContentDownload.net.robots.MOST_BYTES", 200 * 1024)
+    monkeypatch.setattr("DocsToKG.ContentDownload.net.robots.check.MOST_BYTES", 200 * 1024)
     scene.answer = lambda request: rules(wildcards(100))
     for number in range(5):
         assert scene.check(f"https://h{number}.org/x").allowed

@@ -11,7 +11,7 @@ from protego import Protego
 from tests.examples import examples
 from tests.needs import recorded
 
-from DocsToKG.ContentDownload.net.robots_rules import allows, plain_rules, text_of
+from DocsToKG.ContentDownload.net.robots.parse import allows, plain_rules, text_of
 
 US = "DocsToKG"
 

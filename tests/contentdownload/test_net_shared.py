@@ -18,14 +18,19 @@ from tests.waiting import eventually
 from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.api.gates import NotYet
-from DocsToKG.ContentDownload.net.limit_store import MemoryStore
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.pace import BucketSpec
-from DocsToKG.ContentDownload.net.shared import SharedStore, default_store_path, open_limit_store, space_of
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
+from DocsToKG.ContentDownload.net.limits.stores.base import MemoryLimitStore
+from DocsToKG.ContentDownload.net.limits.stores.sqlite import (
+    SqliteLimitStore,
+    default_store_path,
+    open_limit_store,
+    space_of,
+)
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, ManualClock, SystemClock
 
-Open = Callable[..., Limits]
+Open = Callable[..., HostLimits]
 
 
 @pytest.fixture
@@ -41,14 +46,14 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def open_limits(path: Path, clock: ManualClock) -> Iterator[Open]:
     """Each call is what another process would be: a store of its own on the same file."""
-    opened: list[Limits] = []
+    opened: list[HostLimits] = []
 
     def open_one(
         rate: str | None = None, *, slots: int = 9, space: str = "", boot_id: str = "b1", at: Clock = clock, **more
-    ) -> Limits:
+    ) -> HostLimits:
         rates = {"*": (Rate.parse(rate),)} if rate else {}
-        store = SharedStore(path, clock=at, space=space, boot_id=boot_id)
-        opened.append(Limits(clock=at, default_host=HostLimit(slots, rates), store=store, **more))
+        store = SqliteLimitStore(path, clock=at, space=space, boot_id=boot_id)
+        opened.append(HostLimits(clock=at, default_host=HostLimit(slots, rates), store=store, **more))
         return opened[-1]
 
     yield open_one
@@ -232,11 +237,11 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from DocsToKG.ContentDownload.api.gates import Gate
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.stores.sqlite import SqliteLimitStore
 from DocsToKG.core.clock import SystemClock
 clock = SystemClock()
-limits = Limits(clock=clock, default_host=HostLimit(1), store=SharedStore(Path(sys.argv[1]), clock=clock))
+limits = HostLimits(clock=clock, default_host=HostLimit(1), store=SqliteLimitStore(Path(sys.argv[1]), clock=clock))
 permit = limits.ask(Gate("https://a.org/x.pdf", "unpaywall", "artifact"))
 permit.start()
 print("held", flush=True)
@@ -248,7 +253,7 @@ def test_the_slots_of_a_killed_process_come_back_at_once(path: Path, warm: WarmP
     """FAIL-01: the lock of its file tells, not the time."""
     process = subprocess.Popen([*warm.words("python"), "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True)
     clock = SystemClock()
-    limits = Limits(clock=clock, default_host=HostLimit(1), store=SharedStore(path, clock=clock))
+    limits = HostLimits(clock=clock, default_host=HostLimit(1), store=SqliteLimitStore(path, clock=clock))
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
@@ -267,7 +272,9 @@ def test_the_slots_of_a_killed_process_come_back_at_once(path: Path, warm: WarmP
 def test_a_record_locked_for_two_seconds_is_not_noticed(path: Path) -> None:
     """FAIL-12: nobody blocks, nothing is lost, and the answer comes as soon as the lock is gone."""
     clock = SystemClock()
-    one, two = (Limits(clock=clock, default_host=HostLimit(1), store=SharedStore(path, clock=clock)) for _ in range(2))
+    one, two = (
+        HostLimits(clock=clock, default_host=HostLimit(1), store=SqliteLimitStore(path, clock=clock)) for _ in range(2)
+    )
     held = granted(one.ask(gate()))
     rival = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     rival.execute("BEGIN IMMEDIATE")
@@ -349,7 +356,7 @@ def test_a_place_that_cannot_be_written_means_limits_of_this_process_and_a_note(
     (tmp_path / "file").write_text("in the way")
     for path in (tmp_path / "file" / "limits.sqlite", tmp_path):
         store, note = open_limit_store(path, clock=SystemClock())
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryLimitStore)
         assert note is not None
         assert "this process only" in note
         assert str(path) in note
@@ -358,7 +365,7 @@ def test_a_place_that_cannot_be_written_means_limits_of_this_process_and_a_note(
 
 
 def test_a_record_of_a_later_version_is_left_alone(path: Path) -> None:
-    SharedStore(path, clock=SystemClock()).close()
+    SqliteLimitStore(path, clock=SystemClock()).close()
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
@@ -424,5 +431,5 @@ def test_processes_together_stay_within_rate_burst_and_slots_in_any_order(
     """LIM-09, for three processes."""
     clock, path = ManualClock(), tmp_path_factory.mktemp("limits") / "limits.sqlite"
     limit = HostLimit(slots, {"*": (Rate(1, 1),)}, burst)
-    three = [Limits(clock=clock, default_host=limit, store=SharedStore(path, clock=clock)) for _ in range(3)]
+    three = [HostLimits(clock=clock, default_host=limit, store=SqliteLimitStore(path, clock=clock)) for _ in range(3)]
     judge_together(three, clock, moves, slots=slots, burst=burst)

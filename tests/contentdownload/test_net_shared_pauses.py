@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tests.contentdownload.asked_limits import gate, granted, granted_soon, refused
 
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.stores.sqlite import SqliteLimitStore
 from DocsToKG.core.clock import ManualClock
 
-Open = Callable[..., Limits]
+Open = Callable[..., HostLimits]
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def open_limits(path: Path, clock: ManualClock) -> Iterator[Open]:
     """Each call is what another process would be: a store of its own on the same file."""
     with contextlib.ExitStack() as stack:
 
-        def open_one(slots: int = 9) -> Limits:
-            store = SharedStore(path, clock=clock, boot_id="b1")
-            limits = Limits(clock=clock, default_host=HostLimit(slots, {}), store=store)
+        def open_one(slots: int = 9) -> HostLimits:
+            store = SqliteLimitStore(path, clock=clock, boot_id="b1")
+            limits = HostLimits(clock=clock, default_host=HostLimit(slots, {}), store=store)
             stack.callback(limits.close)
             return limits
 

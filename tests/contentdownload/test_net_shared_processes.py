@@ -47,7 +47,7 @@ def work():
     while left.acquire(blocking=False):
         mine = permit()
         connection.request("GET", "/", headers={"Sent-At": repr(time.monotonic())})
-        mine.is_sent()
+        mine.on_sent()
         connection.getresponse().read()
         mine.release()
     connection.close()
@@ -61,15 +61,15 @@ limits.close()
 ASKING = f"""
 import sys
 from pathlib import Path
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.stores.sqlite import SqliteLimitStore
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import SystemClock
 
 path, port, number, interval_s, slots = Path(sys.argv[1]), *map(float, sys.argv[2:])
 clock = SystemClock()
 limit = HostLimit(int(slots), {{"*": (Rate(1, interval_s),)}})
-limits = Limits(clock=clock, default_host=limit, store=SharedStore(path, clock=clock))
+limits = HostLimits(clock=clock, default_host=limit, store=SqliteLimitStore(path, clock=clock))
 sys.stdin.readline()
 {AT_WORK}"""
 

@@ -17,9 +17,9 @@ from DocsToKG.ContentDownload.api.gates import Gate, GateShut, NotYet, Permit
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.api.waits import WorkWaits
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.shared import SharedStore
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
+from DocsToKG.ContentDownload.net.limits.stores.sqlite import SqliteLimitStore
 from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -32,7 +32,7 @@ LONG_S = 20.0
 class Watched:
     """The real limits, and what was asked of them and granted, in order."""
 
-    def __init__(self, behind: Limits) -> None:
+    def __init__(self, behind: HostLimits) -> None:
         self.behind = behind
         self.asked: list[str] = []
         self.granted: list[str] = []
@@ -58,9 +58,9 @@ class Desk:
 
     def __init__(self, *, most: int | None = None, slots: int = 1, clock: Clock | None = None, **limits: Any) -> None:
         self.clock = clock or SystemClock()
-        self.limits = Limits(clock=self.clock, **{"default_host": HostLimit(slots), **limits})
+        self.limits = HostLimits(clock=self.clock, **{"default_host": HostLimit(slots), **limits})
         self.keeper = Watched(self.limits)
-        self.room = WaitingRoom(self.keeper, clock=self.clock, most=most)
+        self.room = PermitQueues(self.keeper, clock=self.clock, most=most)
         self.held: dict[str, Permit] = {}
         self.order: list[str] = []
         self.tasks: list[asyncio.Task[Permit]] = []
@@ -615,7 +615,7 @@ def test_a_slot_that_another_process_holds_is_lacking_too(tmp_path: Path) -> Non
     """Nobody tells us when such a slot is free, so it is looked for at times."""
     clock = ManualClock()
     path, waits = tmp_path / "limits.sqlite", list[tuple[str, str, float]]()
-    one, two = (Desk(clock=clock, store=SharedStore(path, clock=clock)) for _ in range(2))
+    one, two = (Desk(clock=clock, store=SqliteLimitStore(path, clock=clock)) for _ in range(2))
 
     async def crowd() -> None:
         await one.hold("a.org/")
@@ -867,7 +867,7 @@ def test_many_files_that_wait_for_their_proof_hold_back_new_requests() -> None:
     """Each is in memory until it is proved: what has come goes before what could be fetched."""
 
     async def main() -> None:
-        room = WaitingRoom(Limits(clock=SystemClock(), default_host=HostLimit(100)), clock=SystemClock(), most=2)
+        room = PermitQueues(HostLimits(clock=SystemClock(), default_host=HostLimit(100)), clock=SystemClock(), most=2)
         with contextlib.ExitStack() as files:
             for _ in range(18):
                 files.enter_context(room.keeping())

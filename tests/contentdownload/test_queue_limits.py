@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from DocsToKG.ContentDownload.api.gates import Gate, NotYet, Permit
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.pace import BucketSpec
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
 from DocsToKG.ContentDownload.orchestrator import limits
 from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.core import urls
@@ -123,7 +123,7 @@ def test_host_key_is_the_one_of_core():
     assert limits.host_key("https://User:pw@Example.ORG:443/x") == "example.org"
 
 
-def asked(of: Limits) -> Permit | NotYet:
+def asked(of: HostLimits) -> Permit | NotYet:
     return of.ask(Gate("https://a.org/", "unpaywall", "artifact"))
 
 
@@ -131,7 +131,7 @@ def asked(of: Limits) -> Permit | NotYet:
 def test_a_limiter_gives_its_slots_as_the_program_gives_those_of_a_source(limit: int, moves: list[bool]):
     """LIM-01, LIM-02, LIM-04: True asks, False lets go."""
     limiter = KeyedLimiter(9, {"unpaywall": limit})
-    running = Limits(clock=ManualClock(), default_host=HostLimit(99), resolver_slots={"unpaywall": limit})
+    running = HostLimits(clock=ManualClock(), default_host=HostLimit(99), resolver_slots={"unpaywall": limit})
     held: list[Permit] = []
     for asks in moves:
         if asks:
@@ -158,7 +158,7 @@ def test_a_bucket_grants_as_the_program_does_for_a_source(
     clock = ManualClock()
     bucket = TokenBucket(capacity, refill, burst, clock=clock)
     spec = BucketSpec(capacity, refill, burst)
-    running = Limits(clock=clock, default_host=HostLimit(99), resolver_rates={"unpaywall": spec})
+    running = HostLimits(clock=clock, default_host=HostLimit(99), resolver_rates={"unpaywall": spec})
     for gap, refunds in moves:
         clock.advance(gap)
         answer, wait_s = asked(running), bucket.consume()

@@ -21,8 +21,8 @@ from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.fallback import FallbackOrchestrator
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
@@ -74,8 +74,8 @@ class Web:
     def __init__(self) -> None:
         self.go = threading.Event()
         self.flowing = self.most = 0
-        limits = Limits(clock=SystemClock(), default_host=HostLimit(max_concurrent=4))
-        self.gates = WaitingRoom(limits, clock=SystemClock())
+        limits = HostLimits(clock=SystemClock(), default_host=HostLimit(max_concurrent=4))
+        self.gates = PermitQueues(limits, clock=SystemClock())
 
     async def open(self, url: str, role: str, call: Call, **_: Any) -> Any:
         permit = await self.gates.permit(Gate(url, "one", role), call)

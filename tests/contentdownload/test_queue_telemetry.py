@@ -31,7 +31,7 @@ from tests.contentdownload.stand_in import Act, Exchange, StandIn, until
 from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Verb, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
@@ -412,7 +412,7 @@ def orchestrated(
     chosen = {"retry_backoff_seconds": 0, "jitter_seconds": 0, "max_workers": 4, **settings}
     cfg = cfg.model_copy(update={"orchestrator": cfg.orchestrator.model_copy(update=chosen)})
     clock = SystemClock()
-    limits = Limits(clock=clock, default_host=HostLimit(max_concurrent=1), default_resolver_slots=9)
+    limits = HostLimits(clock=clock, default_host=HostLimit(max_concurrent=1), default_resolver_slots=9)
     record = RunTelemetry(root, run_id="r", config_hash="c", clock=clock, batch_window_s=0.005)
     with WorkQueue(root / "q.sqlite") as queue, record:
         queue.bulk_import((name, {}, None) for name in works)

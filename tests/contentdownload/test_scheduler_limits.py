@@ -23,7 +23,7 @@ from tests.waiting import eventually
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import DiskFull, RecordError
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
@@ -76,7 +76,7 @@ def working(tmp_path: Path) -> Callable[..., contextlib.AbstractContextManager[B
         chosen = {"retry_backoff_seconds": 0, "jitter_seconds": 0, **settings}
         # Copied past the bounds of a configuration file, so that a heartbeat need not take a second.
         cfg = cfg.model_copy(update={"orchestrator": cfg.orchestrator.model_copy(update=chosen)})
-        limits = Limits(
+        limits = HostLimits(
             clock=SystemClock(),
             default_host=HostLimit(max_concurrent=per_host),
             default_resolver_slots=per_resolver,

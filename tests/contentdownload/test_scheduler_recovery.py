@@ -14,7 +14,7 @@ from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
@@ -107,7 +107,7 @@ class Instant(StandIn):
     """A pipeline whose works succeed at once."""
 
     def __init__(self) -> None:
-        super().__init__(self._succeed, Limits(clock=SystemClock(), default_host=HostLimit()), most=8)
+        super().__init__(self._succeed, HostLimits(clock=SystemClock(), default_host=HostLimit()), most=8)
         self.worked_on: list[str] = []
 
     async def _succeed(self, artifact: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:

@@ -20,7 +20,7 @@ from tests.waiting import eventually
 from DocsToKG.ContentDownload.api.gates import GateShut
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
@@ -37,7 +37,7 @@ class Visits(StandIn):
     """A pipeline that makes one exchange with the host its work names; `inside` says when it may end."""
 
     def __init__(self, *, most: int = 2) -> None:
-        limits = Limits(clock=SystemClock(), default_host=HostLimit(max_concurrent=1))
+        limits = HostLimits(clock=SystemClock(), default_host=HostLimit(max_concurrent=1))
         super().__init__(self._visit, limits, most=most)
         self.visited: list[str] = []
         self.inside: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)

@@ -19,7 +19,7 @@ from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
@@ -68,7 +68,7 @@ class Calls(StandIn):
     """A pipeline that sends one byte to the server and waits for its answer."""
 
     def __init__(self, port: int) -> None:
-        super().__init__(self._call, Limits(clock=SystemClock(), default_host=HostLimit()), most=8)
+        super().__init__(self._call, HostLimits(clock=SystemClock(), default_host=HostLimit()), most=8)
         self._port = port
 
     async def _call(self, artifact: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:

@@ -15,7 +15,7 @@ from tests.contentdownload.stand_in import Exchange, StandIn
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Reason, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import StorageAway
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import HeldFile, JobContext
@@ -207,7 +207,7 @@ class Patient(StandIn):
     """A pipeline whose works wait until they are called off."""
 
     def __init__(self) -> None:
-        super().__init__(self._wait, Limits(clock=SystemClock(), default_host=HostLimit()), most=8)
+        super().__init__(self._wait, HostLimits(clock=SystemClock(), default_host=HostLimit()), most=8)
         self.begun, self.cut = threading.Event(), threading.Event()
 
     async def _wait(self, artifact: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:

@@ -9,8 +9,8 @@ import pytest
 
 from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
-from DocsToKG.ContentDownload.net.breakers import Breakers
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.breakers import Breakers
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.reporting import Reporter
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.core.breaker import BreakerSettings
@@ -58,7 +58,7 @@ def desk() -> Desk:
 
 @pytest.fixture
 def reporter(desk: Desk, clock: ManualClock, tally: HostTally, breakers: Breakers) -> Reporter:
-    limits = Limits(clock=clock, default_host=HostLimit(1))
+    limits = HostLimits(clock=clock, default_host=HostLimit(1))
     return Reporter(desk, "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
 
 

@@ -28,11 +28,11 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, Cont
 from DocsToKG.ContentDownload.inputs import read_inputs
 from DocsToKG.ContentDownload.net.build import build_http_stack
 from DocsToKG.ContentDownload.net.faults import asked_pause_s
-from DocsToKG.ContentDownload.net.learned import announced
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.adaptive import announced
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.robots.check import Robots, RobotsVerdict
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier
@@ -140,8 +140,8 @@ def _check_result(result: ResolverResult) -> None:
 def robots(data: bytes) -> None:
     """As the client reads them: whatever the bytes, there are rules, and they answer."""
     clock = ManualClock()
-    limits = Limits(clock=clock, default_host=HostLimit(1))
-    gates = WaitingRoom(limits, clock=clock)
+    limits = HostLimits(clock=clock, default_host=HostLimit(1))
+    gates = PermitQueues(limits, clock=clock)
     about: Any = {"url_policy": UrlPolicy(), "attempts": NullSink(), "crawl_delay_cap_s": 60.0, "random": lambda: 0.5}
 
     async def checked() -> RobotsVerdict:

@@ -26,10 +26,10 @@ from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.robots.check import Robots
 from DocsToKG.ContentDownload.validation.pdf.worker_pool import shared_engine
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.clock import SystemClock
@@ -168,10 +168,10 @@ class Rig:
             transport, user_agent="DocsToKG/test", timeout_connect_s=2 * wait_s, timeout_read_s=wait_s, cache=cache
         )
         self._stacks.append(stack)
-        limits = Limits(clock=clock, default_host=HostLimit(1))
+        limits = HostLimits(clock=clock, default_host=HostLimit(1))
         shared: dict[str, Any] = {
             "http": stack.http,
-            "gates": WaitingRoom(limits, clock=clock),
+            "gates": PermitQueues(limits, clock=clock),
             "limits": limits,
             "url_policy": UrlPolicy(),
             "attempts": self,

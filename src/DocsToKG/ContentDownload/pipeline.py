@@ -31,7 +31,7 @@ from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator,
 from DocsToKG.ContentDownload.fallback.resume_cache import ResumeCache
 from DocsToKG.ContentDownload.fallback.search_state import SearchState
 from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
-from DocsToKG.ContentDownload.net.waiting import Limiter, WaitingRoom
+from DocsToKG.ContentDownload.net.limits.queues import Limiter, PermitQueues
 from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.supplement_download import SupplementDownload
 from DocsToKG.core.cancel import CancelToken
@@ -90,7 +90,7 @@ class ResolverPipeline:
         clock: Clock,
         limits: WorkLimits,
         loop: LoopThread | None = None,
-        gates: WaitingRoom | None = None,
+        gates: PermitQueues | None = None,
         already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
         starts_empty: bool = False,
         refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
@@ -123,7 +123,7 @@ class ResolverPipeline:
         return self._loop
 
     @property
-    def gates(self) -> WaitingRoom | None:
+    def gates(self) -> PermitQueues | None:
         """Where they wait for permits."""
         return self._gates
 

@@ -26,22 +26,22 @@ from DocsToKG.ContentDownload.config.rules import (
 )
 from DocsToKG.ContentDownload.config.sources import BucketConfig
 from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CachedTransport, CacheSettings, open_entries
 from DocsToKG.ContentDownload.net.client import RateRetryClient
 from DocsToKG.ContentDownload.net.entries import EntryStore
-from DocsToKG.ContentDownload.net.learned import Adaptive
-from DocsToKG.ContentDownload.net.limit_store import LimitStore, MemoryStore
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits.adaptive import AdaptiveThrottle
+from DocsToKG.ContentDownload.net.limits.blocklist import HostBlocklist
+from DocsToKG.ContentDownload.net.limits.breakers import Breakers
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
+from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
+from DocsToKG.ContentDownload.net.limits.retry_after import ARCHIVES, RetryAfterRules
+from DocsToKG.ContentDownload.net.limits.stores.base import LimitStore, MemoryLimitStore
+from DocsToKG.ContentDownload.net.limits.stores.sqlite import default_store_path, open_limit_store, space_of
 from DocsToKG.ContentDownload.net.offline import NoNetwork
-from DocsToKG.ContentDownload.net.pace import BucketSpec
-from DocsToKG.ContentDownload.net.pauses import ARCHIVES, Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
-from DocsToKG.ContentDownload.net.refusals import Refusals
-from DocsToKG.ContentDownload.net.robots import Robots, Shelf
-from DocsToKG.ContentDownload.net.shared import default_store_path, open_limit_store, space_of
-from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.net.robots.check import Robots, SharedRobotsCache
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore
@@ -63,13 +63,13 @@ from DocsToKG.transport.proxy import Proxies
 class Network:
     """The way out: who may ask what, and the client of each source."""
 
-    limits: Limits
-    gates: WaitingRoom
+    limits: HostLimits
+    gates: PermitQueues
     clients: Mapping[str, Client]
     breakers: Breakers | None = None  # None: switched off
     cache: CachedTransport | None = None  # None: switched off
     robots: Robots | None = None  # None: switched off
-    refusals: Refusals | None = None  # None: nobody counts them
+    refusals: HostBlocklist | None = None  # None: nobody counts them
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def open_network(
     store: LocalStore,
     attempts: AttemptSink,
     clock: Clock,
-    limits: Limits,
+    limits: HostLimits,
     loop: LoopThread,
     offline: bool = False,
 ) -> Iterator[Network]:
@@ -102,7 +102,7 @@ def open_network(
     refusals = _refusals(cfg)
     agent = user_agent(cfg)
     silence_request_log()
-    gates = WaitingRoom(limits, clock=clock, most=min(cfg.orchestrator.max_workers, cfg.http.max_connections))
+    gates = PermitQueues(limits, clock=clock, most=min(cfg.orchestrator.max_workers, cfg.http.max_connections))
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
     with (
         _open_stack(_http_stack(cfg, agent, credentials, store, clock, offline), loop) as stack,
@@ -147,27 +147,32 @@ def _open_stack(stack: HttpStack, loop: LoopThread) -> Iterator[HttpStack]:
 
 
 @contextmanager
-def _together(cfg: ContentDownloadConfig, clock: Clock) -> Iterator[tuple[Callable[..., Breaker], Shelf | None]]:
+def _together(
+    cfg: ContentDownloadConfig, clock: Clock
+) -> Iterator[tuple[Callable[..., Breaker], SharedRobotsCache | None]]:
     """How breakers are made and where robots.txt is kept: for this process, or for a fleet."""
     if cfg.rate_limit.redis_url is None or cfg.rate_limit.backend != "redis":
         yield Breaker, None
         return
-    from DocsToKG.ContentDownload.net.fleet.breakers import FleetBreakers
-    from DocsToKG.ContentDownload.net.fleet.robots import FleetShelf
+    from DocsToKG.ContentDownload.net.limits.redis_breakers import RedisBreakers
+    from DocsToKG.ContentDownload.net.robots.redis_cache import RedisRobotsCache
 
     url, space = cfg.rate_limit.redis_url.get_secret_value(), space_of(cfg.http.connect_to)
-    with closing(FleetBreakers(url, clock=clock, space=space)) as fleet, closing(FleetShelf(url, space=space)) as shelf:
+    with (
+        closing(RedisBreakers(url, clock=clock, space=space)) as fleet,
+        closing(RedisRobotsCache(url, space=space)) as shelf,
+    ):
         yield fleet.make, shelf
 
 
 def _robots(
     cfg: ContentDownloadConfig,
     http: Any,
-    limits: Limits,
+    limits: HostLimits,
     url_policy: UrlPolicy,
     attempts: AttemptSink,
     clock: Clock,
-    shelf: Shelf | None,
+    shelf: SharedRobotsCache | None,
     shared: Mapping[str, Any],
 ) -> Robots:
     return Robots(
@@ -185,19 +190,19 @@ def _robots(
     )
 
 
-def _pauses(cfg: ContentDownloadConfig) -> Pauses:
+def _pauses(cfg: ContentDownloadConfig) -> RetryAfterRules:
     default, hosts = host_rules(cfg)
     mirror = cfg.resolvers.wayback.base_url
-    return Pauses(
+    return RetryAfterRules(
         {host: rule.pause_on_429_s for host, rule in hosts.items()},
         default_s=default.pause_on_429_s,
         archives=[*ARCHIVES, *([host_key(mirror)] if mirror else [])],
     )
 
 
-def _refusals(cfg: ContentDownloadConfig) -> Refusals:
+def _refusals(cfg: ContentDownloadConfig) -> HostBlocklist:
     default, hosts = host_rules(cfg)
-    return Refusals([host for host, rule in hosts.items() if rule.stop_on_403], others=default.stop_on_403)
+    return HostBlocklist([host for host, rule in hosts.items() if rule.stop_on_403], others=default.stop_on_403)
 
 
 def _breakers(
@@ -287,11 +292,11 @@ def cache_settings(cfg: ContentDownloadConfig) -> CacheSettings:
     )
 
 
-def open_limits(cfg: ContentDownloadConfig, clock: Clock) -> Limits:
+def open_limits(cfg: ContentDownloadConfig, clock: Clock) -> HostLimits:
     default, hosts = host_rules(cfg)
     knobs, rules = cfg.limits, all_source_rules(cfg)
     store, note = _limit_store(cfg, clock)
-    return Limits(
+    return HostLimits(
         clock=clock,
         default_host=_host_limit(default),
         hosts={host: _host_limit(rule) for host, rule in hosts.items()},
@@ -300,7 +305,7 @@ def open_limits(cfg: ContentDownloadConfig, clock: Clock) -> Limits:
         resolver_slots=cfg.orchestrator.max_per_resolver,
         default_resolver_slots=cfg.orchestrator.default_per_resolver,
         rate_factor=knobs.rate_factor,
-        adaptive=Adaptive(**knobs.adaptive.model_dump()),
+        adaptive=AdaptiveThrottle(**knobs.adaptive.model_dump()),
         store=store,
         notes=[note] if note else [],
     )
@@ -311,15 +316,15 @@ def _limit_store(cfg: ContentDownloadConfig, clock: Clock) -> tuple[LimitStore, 
     if cfg.rate_limit.backend == "redis" and cfg.rate_limit.redis_url is not None:
         return _fleet_store(cfg, clock, cfg.rate_limit.redis_url.get_secret_value()), None
     if not cfg.limits.shared:
-        return MemoryStore(), "limits held for this process only: limits.shared is off"
+        return MemoryLimitStore(), "limits held for this process only: limits.shared is off"
     given = cfg.limits.store_path
     path = Path(given).expanduser() if given else default_store_path(os.environ)
     return open_limit_store(path, clock=clock, space=space_of(cfg.http.connect_to))
 
 
 def _fleet_store(cfg: ContentDownloadConfig, clock: Clock, url: str) -> LimitStore:
-    from DocsToKG.ContentDownload.net.fleet.intervals import quiet_times
-    from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
+    from DocsToKG.ContentDownload.net.limits.host_patterns import quiet_times
+    from DocsToKG.ContentDownload.net.limits.stores.redis import RedisLimitStore
 
     default, hosts = host_rules(cfg)
     quiet_s = quiet_times(
@@ -329,7 +334,7 @@ def _fleet_store(cfg: ContentDownloadConfig, clock: Clock, url: str) -> LimitSto
         sources={name: _pace(rule.pace) for name, rule in all_source_rules(cfg).items()},
         factor=cfg.limits.rate_factor,
     )
-    return FleetStore(url, clock=clock, space=space_of(cfg.http.connect_to), interval_s=quiet_s)
+    return RedisLimitStore(url, clock=clock, space=space_of(cfg.http.connect_to), interval_s=quiet_s)
 
 
 def _host_limit(rule: HostRules) -> HostLimit:

@@ -1,6 +1,6 @@
 """The right to one exchange with a host: what is asked for it, what may be answered, and who waits for it.
 
-Values and protocols only. `net.limits` grants permits, `net.waiting` lets tasks wait for them.
+Values and protocols only. `net.limits.host_limits` grants permits, `net.limits.queues` lets tasks wait for them.
 """
 
 from __future__ import annotations

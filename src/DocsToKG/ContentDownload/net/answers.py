@@ -14,8 +14,8 @@ from DocsToKG.ContentDownload.net.body import StreamedBody
 from DocsToKG.ContentDownload.net.faults import Retryable, asked_pause_s
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
-from DocsToKG.ContentDownload.net.limits import Limits
-from DocsToKG.ContentDownload.net.pauses import Pauses
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits
+from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 
@@ -29,7 +29,7 @@ class Answers:
     """Reads the answers to one source; `retried` are the statuses that are worth another try."""
 
     def __init__(
-        self, *, retried: Collection[int], journal: Journal, limits: Limits, pauses: Pauses, clock: Clock
+        self, *, retried: Collection[int], journal: Journal, limits: HostLimits, pauses: RetryAfterRules, clock: Clock
     ) -> None:
         self._retried = retried
         self._journal = journal

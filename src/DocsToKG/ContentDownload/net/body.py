@@ -15,11 +15,11 @@ from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES, Whole, whole_of
 from DocsToKG.ContentDownload.api.types import Hop, Reason
 from DocsToKG.ContentDownload.api.walls import says_challenge
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError
-from DocsToKG.ContentDownload.net.breakers import Watched
 from DocsToKG.ContentDownload.net.cache import FORGET, PENDING
 from DocsToKG.ContentDownload.net.cutting import unless_cut
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, WIRE_ERRORS_OR_CUT, Retryable, cut_off, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
+from DocsToKG.ContentDownload.net.limits.breakers import BreakerReport
 from DocsToKG.ContentDownload.net.offers import PendingEntry
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
@@ -70,7 +70,7 @@ class StreamedBody:
         self.elapsed_s = elapsed_s
         self.max_bytes: int | None = None
         self.tells_failures = False
-        self.watched: Watched | None = None  # breakers that still wait for the end of the body
+        self.watched: BreakerReport | None = None  # breakers that still wait for the end of the body
         self._response = response
         self._pending: PendingEntry | None = response.extensions.get(PENDING)
         self._closed = False

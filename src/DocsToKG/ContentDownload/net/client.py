@@ -22,7 +22,6 @@ from DocsToKG.ContentDownload.api.types import Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.answers import NO_HEAD, Answers, rejected
 from DocsToKG.ContentDownload.net.body import StreamedBody
-from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
 from DocsToKG.ContentDownload.net.cutting import unless_cut
 from DocsToKG.ContentDownload.net.faults import (
@@ -37,9 +36,11 @@ from DocsToKG.ContentDownload.net.faults import (
 from DocsToKG.ContentDownload.net.guards import is_bot_check
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
-from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
-from DocsToKG.ContentDownload.net.pauses import Pauses
-from DocsToKG.ContentDownload.net.permits import admission
+from DocsToKG.ContentDownload.net.limits.blocklist import HostBlocklist
+from DocsToKG.ContentDownload.net.limits.breakers import NO_REPORT, BreakerReport, Breakers
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits, HostPermit
+from DocsToKG.ContentDownload.net.limits.permits import admission
+from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.ContentDownload.net.policy import (
     Admitted,
     SourcePolicy,
@@ -47,10 +48,9 @@ from DocsToKG.ContentDownload.net.policy import (
     portable_headers,
     role_headers,
 )
-from DocsToKG.ContentDownload.net.refusals import Refusals
 from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
-from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict
+from DocsToKG.ContentDownload.net.robots.check import Robots, RobotsVerdict
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key, mask_url
@@ -79,7 +79,7 @@ class RateRetryClient:
         *,
         http: PlainAsyncClient,
         gates: Gates,
-        limits: Limits,
+        limits: HostLimits,
         robots: Robots | None,
         url_policy: UrlPolicy,
         policy: SourcePolicy,
@@ -89,8 +89,8 @@ class RateRetryClient:
         cache: CachedTransport | None = None,
         breakers: Breakers | None = None,
         max_redirects: int = 10,
-        pauses: Pauses | None = None,
-        refusals: Refusals | None = None,
+        pauses: RetryAfterRules | None = None,
+        refusals: HostBlocklist | None = None,
     ) -> None:
         self.name = name
         self._http = http
@@ -108,8 +108,8 @@ class RateRetryClient:
         self._cache = cache
         self._breakers = breakers
         self._max_redirects = max_redirects
-        self._pauses = pauses or Pauses()
-        self._refusals = refusals or Refusals()
+        self._pauses = pauses or RetryAfterRules()
+        self._refusals = refusals or HostBlocklist()
         self._answers = Answers(
             retried=policy.retry.statuses, journal=self._journal, limits=limits, pauses=self._pauses, clock=clock
         )
@@ -268,7 +268,7 @@ class RateRetryClient:
             call=call,
             attempts=self._attempts,
         )
-        watched = UNWATCHED
+        watched = NO_REPORT
         try:
             watched = self._watched(journey, url, permit)
             self._take_attempt(journey, permit)
@@ -280,7 +280,7 @@ class RateRetryClient:
             permit.release()
             raise
 
-    def _watched(self, journey: Journey, url: str, permit: Permit) -> Watched:
+    def _watched(self, journey: Journey, url: str, permit: Permit) -> BreakerReport:
         """The breakers' leave to send. They may have opened while this request stood before its gate, and its host may
         have refused us for good."""
         # Whether a host speaks TLS at all is what an upgraded http link finds out; silence is no sign of ill health.
@@ -288,13 +288,13 @@ class RateRetryClient:
         try:
             self._refusals.look(url)
             if self._breakers is None:
-                return UNWATCHED
+                return NO_REPORT
             return self._breakers.enter(url, journey.index, trial=upgraded)
         except (CandidateRejected, TransientFailure):
             permit.refund()
             raise
 
-    def _tell_breakers(self, watched: Watched, opened: StreamedBody) -> None:
+    def _tell_breakers(self, watched: BreakerReport, opened: StreamedBody) -> None:
         from_store = opened.from_cache and not opened.revalidated
         if from_store or opened.is_challenge:
             watched.says_nothing()
@@ -366,9 +366,9 @@ class RateRetryClient:
         allowed_s, left_s = self._allowed_s(journey), call.budget.seconds_left() if call.budget else math.inf
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
         request.extensions["deadline"] = time.monotonic() + min(allowed_s, left_s)
-        request.extensions["goes_out"] = permit.goes_out
-        request.extensions["sent"] = permit.is_sent
-        cancel = permit.cut_with(call.cancel)
+        request.extensions["goes_out"] = permit.before_send
+        request.extensions["sent"] = permit.on_sent
+        cancel = permit.cancelled_with(call.cancel)
         try:
             response = await unless_cut(cancel, call.cancel, self._http.exchange(request))
         except WIRE_ERRORS_OR_CUT as error:

@@ -1,8 +1,8 @@
 """How many at once, per resolver and per host, for callers that may block.
 
-Slots are those of `net.lanes`, by which the program limits its sources and hosts; here somebody waits for one. Does not
-know rates or what a key stands for. Promises: never more holders of a key than its limit, and a changed limit holds for
-live keys too.
+The slots are those of `net.limits.state`, by which the program limits its sources and hosts; here a thread waits for
+one. Does not know rates or what a key stands for. Promises: never more holders of a key than its limit, and a changed
+limit holds for live keys too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from DocsToKG.ContentDownload.net.lanes import Kept, Lane
+from DocsToKG.ContentDownload.net.limits.state import KeyLimit, LimitState
 from DocsToKG.core.urls import host_key
 
 __all__ = ["KeyedLimiter", "host_key"]
@@ -23,27 +23,27 @@ class KeyedLimiter:
     def __init__(self, default_limit: int, per_key: Mapping[str, int] | None = None) -> None:
         self._default = default_limit
         self._limits = dict(per_key or {})
-        self._lanes: dict[str, Lane] = {}  # those that somebody holds a slot of
+        self._key_limits: dict[str, KeyLimit] = {}  # those that somebody holds a slot of
         self._freed = threading.Condition()
 
     def acquire(self, key: str, blocking: bool = True, timeout: float | None = None) -> bool:
         """Take a slot, waiting for one if need be; False when none came free in time, or at once if not blocking."""
         with self._freed:
-            if not self._freed.wait_for(lambda: _is_free(self._lane(key)), timeout=timeout if blocking else 0.0):
+            if not self._freed.wait_for(lambda: _is_free(self._key_limit(key)), timeout=timeout if blocking else 0.0):
                 return False
-            lane = self._lanes[key] = self._lane(key)
-            lane.busy += 1
+            key_limit = self._key_limits[key] = self._key_limit(key)
+            key_limit.busy += 1
             return True
 
     def release(self, key: str) -> None:
         """Free a slot that was taken."""
         with self._freed:
-            lane = self._lanes.get(key)
-            if lane is None:
+            key_limit = self._key_limits.get(key)
+            if key_limit is None:
                 raise ValueError(f"no slot of {key!r} is taken")
-            lane.busy -= 1
-            if not lane.busy:
-                del self._lanes[key]
+            key_limit.busy -= 1
+            if not key_limit.busy:
+                del self._key_limits[key]
             self._freed.notify_all()
 
     @contextmanager
@@ -59,26 +59,26 @@ class KeyedLimiter:
         """Change a key's limit. Those who hold a slot keep it, also when they are now too many."""
         with self._freed:
             self._limits[key] = limit
-            if key in self._lanes:
-                self._lanes[key].slots = max(1, limit)
+            if key in self._key_limits:
+                self._key_limits[key].slots = max(1, limit)
             self._freed.notify_all()
 
     def limit(self, key: str) -> int:
         with self._freed:
-            return self._lane(key).slots
+            return self._key_limit(key).slots
 
     def in_use(self, key: str) -> int:
         with self._freed:
-            return self._lane(key).busy
+            return self._key_limit(key).busy
 
-    def _lane(self, key: str) -> Lane:
-        found = self._lanes.get(key)
+    def _key_limit(self, key: str) -> KeyLimit:
+        found = self._key_limits.get(key)
         if found is not None:
             return found
         slots = self._limits.get(key, self._default)
-        return Lane(key, slots=slots, rates={}, burst=1.0, factor=1.0, kind="slot")
+        return KeyLimit(key, slots=slots, rates={}, burst=1.0, factor=1.0, kind="slot")
 
 
-def _is_free(lane: Lane) -> bool:
+def _is_free(key_limit: KeyLimit) -> bool:
     """No other process takes part, so what is shared of a lane is empty."""
-    return lane.is_free(Kept(), "", 0.0, lambda owner: False)
+    return key_limit.is_free(LimitState(), "", 0.0, lambda owner: False)

@@ -15,8 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Protocol
 
-from DocsToKG.ContentDownload.net.breakers import Breakers, BreakerStatus
-from DocsToKG.ContentDownload.net.limits import HostStanding, Limits
+from DocsToKG.ContentDownload.net.limits.breakers import Breakers, BreakerStatus
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits, HostStatus
 from DocsToKG.ContentDownload.telemetry.host_tally import BreakerChange, HostCounts, HostTally, Place
 from DocsToKG.Orchestrator.control.workers.hosts import (
     MOST_ROWS,
@@ -73,7 +73,7 @@ class Reporter:
         worker_id: str,
         *,
         tally: HostTally,
-        limits: Limits,
+        limits: HostLimits,
         breakers: Breakers | None,
         doing: Callable[[], Mapping[str, Any]],
         node: str | None = None,
@@ -142,12 +142,12 @@ class Reporter:
         # Hosts that were told of stay in sight for a while: a pause that ends by itself is news too.
         places = [*counted, *(place for place in self._told if place not in counted)][:MOST_ROWS]
         shut = {} if self._breakers is None else {each.key: each for each in self._breakers.statuses()}
-        standings = self._limits.standings({host for _, host in places if host})
+        statuses = self._limits.statuses({host for _, host in places if host})
         words = []
         for place in places:
             source, host = place
             breaker = shut.get(f"host:{host}" if host else f"resolver:{source}")
-            standing = standings.get(host)
+            standing = statuses.get(host)
             news = (standing and standing.lasting, breaker and (breaker.state, breaker.forced))
             if place in counted or self._told.get(place) != news:
                 words.append(_word(place, counted.get(place) or HostCounts(), standing, breaker))
@@ -190,7 +190,7 @@ def _summed(owed: Mapping[Place, HostCounts], new: Mapping[Place, HostCounts]) -
     return total
 
 
-def _word(place: Place, counts: HostCounts, standing: HostStanding | None, breaker: BreakerStatus | None) -> HostWord:
+def _word(place: Place, counts: HostCounts, standing: HostStatus | None, breaker: BreakerStatus | None) -> HostWord:
     return HostWord(
         source=place[0],
         host=place[1],

@@ -18,7 +18,7 @@ from functools import partial
 from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import RunError
-from DocsToKG.ContentDownload.net.waiting import Crowded
+from DocsToKG.ContentDownload.net.limits.queues import Overflow
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.stages import Hands, NoteStage
@@ -64,7 +64,7 @@ class _Held:
     leased_at: float  # by our own clock, before the ledger was asked
     waits: WorkWaits
     begun: bool = False
-    crowded: Crowded | None = None
+    crowded: Overflow | None = None
 
 
 class Orchestrator:
@@ -369,7 +369,7 @@ class Orchestrator:
         if self._gates is not None:
             self._gates.is_closing = False
 
-    async def _crowds(self, keep: int, waiting: dict[CancelToken, _Held]) -> list[Crowded]:
+    async def _crowds(self, keep: int, waiting: dict[CancelToken, _Held]) -> list[Overflow]:
         return self._gates.crowds(keep, waiting.__contains__) if self._gates is not None else []
 
     @property

@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.api.stages import INDEX
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import RunError
-from DocsToKG.ContentDownload.net.waiting import Crowded
+from DocsToKG.ContentDownload.net.limits.queues import Overflow
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.orchestrator.stages import Hands, JobStages, NoteStage
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
@@ -154,7 +154,7 @@ class Worker:
         return JobContext(cancel, on_stage=place.come_to, on_begin=place.begin, is_first=job.fence == 1, waits=waits)
 
     def close_job(
-        self, job: LeasedJob, ended: Ended, then: Then = lambda: None, *, crowded: Crowded | None = None
+        self, job: LeasedJob, ended: Ended, then: Then = lambda: None, *, crowded: Overflow | None = None
     ) -> None:
         """Record how the job ended, then tell the ledger; `then` follows when the ledger has answered. A job that was
         called off because it was `crowded` out goes back with its host and the time it would have waited."""
@@ -280,7 +280,7 @@ def _readable(job: LeasedJob) -> WorkArtifact:
         return WorkArtifact(job.artifact_id)
 
 
-def _given_back(job: LeasedJob, error: BaseException, crowded: Crowded | None) -> Release:
+def _given_back(job: LeasedJob, error: BaseException, crowded: Overflow | None) -> Release:
     """Not the job's fault: the run is stopping, or others have to go first. It goes back as it was."""
     if crowded is None or isinstance(error, RunError):
         return Release(job.job_id, job.fence, job.lease_id, why=str(error) or "stopped")

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from DocsToKG.ContentDownload.net.lanes import Kept
-from DocsToKG.ContentDownload.net.pace import Memory
+from DocsToKG.ContentDownload.net.limits.rates import Memory
+from DocsToKG.ContentDownload.net.limits.state import LimitState
 
 # Two clocks of good machines drift apart by less than this, in seconds per second.
 _DRIFT = 0.0005
@@ -53,7 +53,7 @@ class Spelling:
         self._ours: dict[int, float] = {}
         self._theirs: dict[float, int] = {}
 
-    def decode(self, text: str, offset_s: float) -> Kept:
+    def decode(self, text: str, offset_s: float) -> LimitState:
         theirs: dict[int, float] = {}
         shift = round(offset_s * _TICKS)
 
@@ -63,11 +63,11 @@ class Spelling:
             theirs[value] = self._ours.get(value, (value - shift) / _TICKS)
             return theirs[value]
 
-        kept = _each_time(Kept(*json.loads(text)), ours)
+        state = _each_time(LimitState(*json.loads(text)), ours)
         self._know(theirs)
-        return kept
+        return state
 
-    def encode(self, kept: Kept, offset_s: float) -> str:
+    def encode(self, state: LimitState, offset_s: float) -> str:
         written: dict[int, float] = {}
         shift = round(offset_s * _TICKS)
 
@@ -78,29 +78,29 @@ class Spelling:
             written[ticks] = value
             return ticks
 
-        fields = _each_time(kept, theirs)
+        fields = _each_time(state, theirs)
         self._know(written)
-        return _ENCODER.encode([getattr(fields, name) for name in Kept.__slots__])
+        return _ENCODER.encode([getattr(fields, name) for name in LimitState.__slots__])
 
     def _know(self, times: dict[int, float]) -> None:
         self._ours, self._theirs = times, {ours: theirs for theirs, ours in times.items()}
 
 
-def _each_time(kept: Kept, moved: Callable[[Any], Any]) -> Kept:
+def _each_time(state: LimitState, moved: Callable[[Any], Any]) -> LimitState:
     """The same record with every time in it replaced."""
-    return Kept(
-        busy=dict(kept.busy),
-        hold_until=moved(kept.hold_until),
-        hold_why=kept.hold_why,
-        crawl_delay_s=kept.crawl_delay_s,
-        last_grant=moved(kept.last_grant),
-        paces={name: list(_each_of_pace(name, memory, moved)) for name, memory in kept.paces.items()},
-        scale=kept.scale,
-        slowed_at=moved(kept.slowed_at),
-        told_rate=[*kept.told_rate[:2], *map(moved, kept.told_rate[2:])],
-        told_slots=[*kept.told_slots[:1], *map(moved, kept.told_slots[1:])],
-        wisher=kept.wisher,
-        wished_at=moved(kept.wished_at),
+    return LimitState(
+        busy=dict(state.busy),
+        hold_until=moved(state.hold_until),
+        hold_why=state.hold_why,
+        crawl_delay_s=state.crawl_delay_s,
+        last_grant=moved(state.last_grant),
+        paces={name: list(_each_of_pace(name, memory, moved)) for name, memory in state.paces.items()},
+        scale=state.scale,
+        slowed_at=moved(state.slowed_at),
+        announced_rate=[*state.announced_rate[:2], *map(moved, state.announced_rate[2:])],
+        announced_slots=[*state.announced_slots[:1], *map(moved, state.announced_slots[1:])],
+        next_owner=state.next_owner,
+        next_owner_since=moved(state.next_owner_since),
     )
 
 
@@ -111,18 +111,18 @@ def _each_of_pace(name: str, memory: Memory, moved: Callable[[Any], Any]) -> Ite
         yield moved(value) if is_time else value
 
 
-def copied(kept: Kept) -> Kept:
+def copied(state: LimitState) -> LimitState:
     """One that may be changed without changing the other."""
-    return _each_time(kept, lambda value: value)
+    return _each_time(state, lambda value: value)
 
 
-def merged(mine: Kept, theirs: Kept) -> Kept:
+def merged(mine: LimitState, theirs: LimitState) -> LimitState:
     """What two know of one key, the stricter of each. Who runs is not ours to say for others."""
     paces = {**mine.paces, **theirs.paces}
     for name in mine.paces.keys() & theirs.paces.keys():
         paces[name] = _stricter(name, mine.paces[name], theirs.paces[name])
     longer = mine if mine.hold_until > theirs.hold_until else theirs
-    return Kept(
+    return LimitState(
         busy=dict(theirs.busy),
         hold_until=longer.hold_until,
         hold_why=longer.hold_why,
@@ -131,10 +131,10 @@ def merged(mine: Kept, theirs: Kept) -> Kept:
         paces=paces,
         scale=min(mine.scale, theirs.scale),
         slowed_at=max(mine.slowed_at, theirs.slowed_at),
-        told_rate=max(mine.told_rate, theirs.told_rate, key=lambda told: told[2:]),
-        told_slots=max(mine.told_slots, theirs.told_slots, key=lambda told: told[1:]),
-        wisher=theirs.wisher,
-        wished_at=theirs.wished_at,
+        announced_rate=max(mine.announced_rate, theirs.announced_rate, key=lambda told: told[2:]),
+        announced_slots=max(mine.announced_slots, theirs.announced_slots, key=lambda told: told[1:]),
+        next_owner=theirs.next_owner,
+        next_owner_since=theirs.next_owner_since,
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from DocsToKG.ContentDownload.api.gates import Gate, Gatekeeper, GateShut, NotYet, Permit
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import Role
-from DocsToKG.ContentDownload.net.limits import HostPermit
+from DocsToKG.ContentDownload.net.limits.host_limits import HostPermit
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key
@@ -44,7 +44,7 @@ SlotKey = tuple[str, str]  # `resolver` or `host`, and its name
 
 
 @lean_dataclass(frozen=True, slots=True)
-class Crowded:
+class Overflow:
     """A work far back in a long queue: whom to call off, the host it waits for, and for how long about."""
 
     cancel: CancelToken
@@ -61,7 +61,7 @@ class Limiter(Protocol):
     def release(self, key: str) -> None: ...
 
 
-class CappedKeeper:
+class CappedGatekeeper:
     """A gatekeeper whose permits for files hold slots of the caller's own limiters too (LIM-04)."""
 
     def __init__(self, keeper: Gatekeeper, resolvers: Limiter | None, hosts: Limiter | None, *, clock: Clock) -> None:
@@ -164,7 +164,7 @@ class _Queue:
         self.lack, self.lack_since = lack, now
 
 
-class WaitingRoom:
+class PermitQueues:
     """Implements `api.gates.Gates` for the tasks of one event loop."""
 
     def __init__(self, keeper: Gatekeeper, *, clock: Clock, most: int | None = None) -> None:
@@ -224,7 +224,7 @@ class WaitingRoom:
 
     def cap(self, resolvers: Limiter | None, hosts: Limiter | None) -> None:
         """Caps of the caller's own, held for the length of an exchange: a slot of the source, then one of the host."""
-        self._keeper = CappedKeeper(self._keeper, resolvers, hosts, clock=self._clock)
+        self._keeper = CappedGatekeeper(self._keeper, resolvers, hosts, clock=self._clock)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -265,7 +265,7 @@ class WaitingRoom:
             counted[queue.why or key] += len(queue.waiters)
         return counted
 
-    def crowds(self, keep: int, may: Callable[[CancelToken], bool]) -> list[Crowded]:
+    def crowds(self, keep: int, may: Callable[[CancelToken], bool]) -> list[Overflow]:
         """The works to part with so that about `keep` stay: the last ones of the longest queues, if they `may` go."""
         now = self._clock.monotonic()
         level = _level([len(queue.waiters) for queue in self._queues.values()], keep)
@@ -273,7 +273,7 @@ class WaitingRoom:
         bare = max(0, len(self._queues) - keep) if level <= 1 else 0
         without = set(nlargest(bare, self._queues, key=lambda key: self._wait_s(key, 0, now)))
         return [
-            Crowded(waiter.call.cancel, host_key(waiter.gate.url), self._wait_s(key, place, now), queue.why or key)
+            Overflow(waiter.call.cancel, host_key(waiter.gate.url), self._wait_s(key, place, now), queue.why or key)
             for key, queue in self._queues.items()
             for kept in (0 if key in without else level,)
             for place, waiter in enumerate(islice(queue.waiters, kept, None), kept)

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from DocsToKG.ContentDownload.net.fleet.link import Away, Link
-from DocsToKG.ContentDownload.net.fleet.times import ServerTime
+from DocsToKG.ContentDownload.net.limits.stores.redis_connection import RedisConnection, ServerUnavailable
+from DocsToKG.ContentDownload.net.limits.stores.redis_times import ServerTime
 from DocsToKG.core.breaker import Breaker, BreakerSettings, BreakerState, CheckResult, Ticket, Transition
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_worker_id
@@ -28,7 +28,7 @@ _MOST_OWED = 1000
 _UNSEEN = "?"
 
 
-class FleetBreakers:
+class RedisBreakers:
     """Makes the breakers of one node, all on one connection. As a clock, it tells the server's time."""
 
     def __init__(
@@ -44,7 +44,7 @@ class FleetBreakers:
         self.look_s = look_s
         self._clock = clock
         self._owner = new_worker_id()
-        self._link = Link(
+        self._link = RedisConnection(
             url, owner=self._owner, clock=clock, space=space, patience_s=patience_s, keep_s=86400.0, times=times
         )
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class FleetBreakers:
     def make(
         self, settings: BreakerSettings, clock: Clock, *, key: str, on_transition: Callable[[Transition], None]
     ) -> Breaker:
-        return FleetBreaker(self, settings, key=key, on_transition=on_transition)
+        return RedisBreaker(self, settings, key=key, on_transition=on_transition)
 
     def now(self) -> float:
         return self._clock.now()
@@ -80,16 +80,16 @@ class FleetBreakers:
         with self._lock:
             now = self._clock.monotonic()
             if now < self._rest_until:
-                raise Away("resting")
+                raise ServerUnavailable("resting")
             try:
                 for _ in range(_TRIES):
                     reply = self._link.exchange([f"breaker:{key}"], [token], [value])
                     if reply.kind in ("ok", "stale"):
                         return reply.kind == "ok", reply.values[0] if reply.values else ""
-            except Away:
+            except ServerUnavailable:
                 self._rest_until = now + _REST_S
                 raise
-            raise Away("busy")
+            raise ServerUnavailable("busy")
 
     def close(self) -> None:
         with self._lock:
@@ -97,12 +97,12 @@ class FleetBreakers:
             self._link.close()
 
 
-class FleetBreaker(Breaker):
+class RedisBreaker(Breaker):
     """One breaker that all nodes share."""
 
     def __init__(
         self,
-        fleet: FleetBreakers,
+        fleet: RedisBreakers,
         settings: BreakerSettings,
         *,
         key: str,
@@ -181,7 +181,7 @@ class FleetBreaker(Breaker):
             try:
                 if self._agree():
                     return result
-            except Away:
+            except ServerUnavailable:
                 break
         self._seen_at = -math.inf
         if owed:

@@ -5,11 +5,14 @@ Knows names and patterns (`*.example.org`). Does not count, wait or remember any
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from DocsToKG.ContentDownload.api.types import Role
-from DocsToKG.core.bucket import Rate
+from DocsToKG.core.bucket import BucketSpec, Rate
+
+# Longer than this nobody is kept waiting after a store lost its memory; nodes that know of a longer quota keep it.
+_LONGEST_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class HostLimit:
     burst: float = 1.0
 
 
-class Domains:
+class HostPatterns:
     """The configured limits, by host name."""
 
     def __init__(
@@ -54,3 +57,32 @@ def _parents(host: str) -> Iterator[str]:
     labels = host.split(".")
     for start in range(1, len(labels)):
         yield ".".join(labels[start:])
+
+
+def quiet_times(
+    *,
+    default_host: HostLimit,
+    hosts: Mapping[str, HostLimit],
+    groups: Mapping[str, HostLimit],
+    sources: Mapping[str, Rate | BucketSpec],
+    factor: float,
+) -> Callable[[str], float]:
+    """Seconds by the key of a lane: the interval of its slowest rate."""
+    domains = HostPatterns(default=default_host, hosts=hosts)
+
+    def quiet_s(key: str) -> float:
+        kind, _, name = key.partition(":")
+        if kind == "resolver":
+            rates = [sources[name]] if name in sources else []
+        else:
+            limit = groups.get(name, default_host) if kind == "group" else domains.limit_of(name)
+            rates = [rate for several in limit.rates.values() for rate in several]
+        return max((_interval_s(rate) / factor for rate in rates), default=0.0)
+
+    return quiet_s
+
+
+def _interval_s(rate: Rate | BucketSpec) -> float:
+    if isinstance(rate, BucketSpec):
+        return min(_LONGEST_S, 1.0 / rate.refill_per_sec)
+    return 1.0 / rate.per_second if rate.per_s <= _LONGEST_S else 0.0

@@ -74,7 +74,7 @@ class Breakers:
             if not result.allowed:
                 raise _refusal(breaker.key, result, url)
 
-    def enter(self, url: str, resolver: str | None = None, *, trial: bool = False) -> Watched:
+    def enter(self, url: str, resolver: str | None = None, *, trial: bool = False) -> BreakerReport:
         """Leave to send one request now, or `TransientFailure(breaker_open)`.
 
         `resolver` only when an index is asked: what becomes of a file on somebody's host says nothing about the index
@@ -87,7 +87,7 @@ class Breakers:
                 _give_back(entered)
                 raise _refusal(breaker.key, result, url)
             entered.append((breaker, result.ticket))
-        return Watched(entered, trial, self._now)
+        return BreakerReport(entered, trial, self._now)
 
     def get(self, key: str) -> Breaker:
         """The breaker of `host:<host>` or `resolver:<name>`; made on first use."""
@@ -149,7 +149,7 @@ class _Failure(threading.local):
     opened: str | None = None
 
 
-class Watched:
+class BreakerReport:
     """One exchange under the eyes of its breakers, who are to learn how it ended, each once."""
 
     __slots__ = ("_entered", "_failing", "_trial")
@@ -207,7 +207,7 @@ class Watched:
 
 
 # Of an exchange that nobody watches.
-UNWATCHED = Watched((), trial=False, failing=_Failure())
+NO_REPORT = BreakerReport((), trial=False, failing=_Failure())
 
 
 def _give_back(entered: Sequence[tuple[Breaker, Ticket]]) -> None:

@@ -25,16 +25,16 @@ from DocsToKG.ContentDownload.api.gates import Gates, Permit
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import ContentDownloadError, LimitsAway, TransientFailure
-from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import UNCACHED
 from DocsToKG.ContentDownload.net.cutting import unless_cut
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS_OR_CUT, asked_pause_s, cut_off, describe, fault_of
-from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
-from DocsToKG.ContentDownload.net.pauses import Pauses
-from DocsToKG.ContentDownload.net.permits import admission
+from DocsToKG.ContentDownload.net.limits.breakers import NO_REPORT, BreakerReport, Breakers
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits, HostPermit
+from DocsToKG.ContentDownload.net.limits.permits import admission
+from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
 from DocsToKG.ContentDownload.net.retries import Retries
-from DocsToKG.ContentDownload.net.robots_rules import allows, host_of_origin, plain_rules
+from DocsToKG.ContentDownload.net.robots.parse import allows, host_of_origin, plain_rules
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.tasks import finished
@@ -106,7 +106,7 @@ class _Answer:
         return self.status is None or self.status >= 500
 
 
-class KeptAnswer(NamedTuple):
+class CachedAnswer(NamedTuple):
     """What another must know of an answer to come to the same rules."""
 
     status: int | None
@@ -115,16 +115,16 @@ class KeptAnswer(NamedTuple):
     cause: str | None
 
 
-class Shelf(Protocol):
+class SharedRobotsCache(Protocol):
     """Where nodes of a fleet keep the answers they got, so that each origin is asked once for all."""
 
-    def find(self, origin: str) -> tuple[KeptAnswer, float] | None:
+    def find(self, origin: str) -> tuple[CachedAnswer, float] | None:
         """The answer kept, and for how many seconds it is good."""
 
     def claim(self, origin: str) -> bool:
         """May this node fetch it?"""
 
-    def put(self, origin: str, kept: KeptAnswer, keep_s: float) -> None: ...
+    def put(self, origin: str, kept: CachedAnswer, keep_s: float) -> None: ...
 
     def let_go(self, origin: str) -> None:
         """Fetched or not, others need not wait any more."""
@@ -138,7 +138,7 @@ class Robots:
         *,
         http: PlainAsyncClient,
         gates: Gates,
-        limits: Limits,
+        limits: HostLimits,
         url_policy: UrlPolicy,
         attempts: AttemptSink,
         clock: Clock,
@@ -150,9 +150,9 @@ class Robots:
         crawl_delay_cap_s: float = 30.0,
         retry: RetryPolicy | None = None,
         breakers: Breakers | None = None,
-        pauses: Pauses | None = None,
+        pauses: RetryAfterRules | None = None,
         exempt: Collection[str] = (),
-        shelf: Shelf | None = None,
+        shelf: SharedRobotsCache | None = None,
     ) -> None:
         """`exempt` are hosts, or hosts with the beginning of a path, that are published for programs."""
         self._http = http
@@ -169,7 +169,7 @@ class Robots:
         self._retries = Retries(retry or RetryPolicy(max_attempts=2, base_s=0.5), random=random)
         self._breakers = breakers
         self._gates = gates
-        self._pauses = pauses or Pauses()
+        self._pauses = pauses or RetryAfterRules()
         self._exempt = tuple(place if "/" in place else f"{place}/" for place in map(str.lower, exempt))
         self._shelf = shelf
         self._lock = threading.Lock()
@@ -244,7 +244,7 @@ class Robots:
             self._limits.set_crawl_delay(host_key(origin), rules.verdict.crawl_delay_s)
         return rules
 
-    async def _learn_together(self, origin: str, call: Call, shelf: Shelf) -> _Rules:
+    async def _learn_together(self, origin: str, call: Call, shelf: SharedRobotsCache) -> _Rules:
         """What a node of the fleet has read is good for all; one reads while the others wait."""
         # The server may take long to answer, which must not hold up the event loop.
         while (found := await asyncio.to_thread(shelf.find, origin)) is None:
@@ -254,7 +254,7 @@ class Robots:
                     _give_way_to_cancel()
                     answer = await self._fetch(origin, call)
                     rules = await self._parsed(origin, answer)
-                    kept = KeptAnswer(answer.status, answer.state, answer.body, answer.cause)
+                    kept = CachedAnswer(answer.status, answer.state, answer.body, answer.cause)
                     await asyncio.to_thread(shelf.put, origin, kept, rules.expires - self._clock.monotonic())
                     return rules
                 finally:
@@ -365,14 +365,14 @@ class Robots:
             raise answer.final
         return answer
 
-    def _watched(self, url: str, permit: Permit) -> Watched:
+    def _watched(self, url: str, permit: Permit) -> BreakerReport:
         try:
-            return UNWATCHED if self._breakers is None else self._breakers.enter(url)
+            return NO_REPORT if self._breakers is None else self._breakers.enter(url)
         except TransientFailure:
             permit.refund()
             raise
 
-    def _tell_breakers(self, watched: Watched, answer: _Answer) -> None:
+    def _tell_breakers(self, watched: BreakerReport, answer: _Answer) -> None:
         if answer.status is None:
             watched.unanswered(answer.cause)
         else:
@@ -380,10 +380,10 @@ class Robots:
 
     async def _exchange(self, url: str, call: Call, permit: HostPermit) -> tuple[_Answer, str | None]:
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
-        deadline, cancel = time.monotonic() + self._timeout_s, permit.cut_with(call.cancel)
+        deadline, cancel = time.monotonic() + self._timeout_s, permit.cancelled_with(call.cancel)
         # Mostly the first question to its host, after a look-up and a handshake: the next one keeps its distance from
         # when this one is sent.
-        extensions: dict[str, object] = {"goes_out": permit.goes_out, "sent": permit.is_sent}
+        extensions: dict[str, object] = {"goes_out": permit.before_send, "sent": permit.on_sent}
         extensions |= {"timeout": timeouts, "deadline": deadline, UNCACHED: True}
         try:
             request = httpx2.Request("GET", url, headers=self._headers, extensions=extensions)

@@ -19,7 +19,7 @@ _FORBIDDEN = 403
 _BUSY = 429  # says nothing about whether we are welcome, and neither does any 5xx
 
 
-class Refusals:
+class HostBlocklist:
     """`hosts` are those that are left alone after `most` refusals in a row; those of one domain are one house.
     `others` says whether any other host is left alone likewise, each for itself."""
 

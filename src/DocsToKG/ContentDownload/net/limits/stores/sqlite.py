@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from DocsToKG.ContentDownload.net.lanes import Kept
-from DocsToKG.ContentDownload.net.limit_store import Change, LimitStore, MemoryStore, StoreAway
+from DocsToKG.ContentDownload.net.limits.state import LimitState
+from DocsToKG.ContentDownload.net.limits.stores.base import Change, LimitStore, MemoryLimitStore, StoreUnavailable
 from DocsToKG.ContentDownload.net.signals import Signals
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.digest import canonical_json, sha256_hex
@@ -56,7 +56,7 @@ _KEEP_S = 2 * 86400.0
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class SharedStore:
+class SqliteLimitStore:
     """The record of every process that opens the same `path`. `space` keeps worlds apart that must not meet."""
 
     shared = True
@@ -124,7 +124,7 @@ class SharedStore:
                 return
             try:
                 self._change(named, change, looks=False)
-            except StoreAway:
+            except StoreUnavailable:
                 self._owed.append((named, change))
                 self._try_later()
 
@@ -169,7 +169,7 @@ class SharedStore:
             self._closed = True
             if self._timer is not None:
                 self._timer.cancel()
-            with contextlib.suppress(StoreAway):
+            with contextlib.suppress(StoreUnavailable):
                 self._shut_until = float("-inf")
                 held = list(self._mine)
                 self.change(held, self._leave)
@@ -177,9 +177,9 @@ class SharedStore:
             # Whoever finds our file gone, or unlocked, knows that nothing of ours runs any more.
             self._presence.__exit__(None, None, None)
 
-    def _leave(self, records: list[Kept]) -> tuple[None, bool]:
-        for kept in records:
-            kept.busy.pop(self.owner, None)
+    def _leave(self, records: list[LimitState]) -> tuple[None, bool]:
+        for state in records:
+            state.busy.pop(self.owner, None)
         return None, True
 
     def _transact(self, keys: Keys, change: Change[T], now: float, *, looks: bool, along: Iterable[Keys]) -> T:
@@ -213,29 +213,29 @@ class SharedStore:
     ) -> tuple[Any, dict[str, int]]:
         """Read what `changes` are about, make them one after the other, write what they changed. Gives what the last
         one says, and how many exchanges of ours run now at the keys that were changed."""
-        kept = self._read(db, dict.fromkeys(key for keys, _ in changes for key in keys))
-        before = {key: record.demands() for key, record in kept.items()}
+        state = self._read(db, dict.fromkeys(key for keys, _ in changes for key in keys))
+        before = {key: record.demands() for key, record in state.items()}
         touched: dict[str, None] = {}
         result = None
         for keys, change in changes:
-            result, is_changed = change([kept[key] for key in keys])
+            result, is_changed = change([state[key] for key in keys])
             if is_changed:
                 touched.update(dict.fromkeys(keys))
-        self._raise_signals([key for key in touched if kept[key].demands() != before[key]])
+        self._raise_signals([key for key in touched if state[key].demands() != before[key]])
         db.executemany(
             "INSERT INTO lanes (key, kept, touched) VALUES (?1, ?2, ?3)"
             " ON CONFLICT (key) DO UPDATE SET kept = ?2, touched = ?3",
-            [(self._space + key, kept[key].encode(), max(now, kept[key].hold_until)) for key in touched],
+            [(self._space + key, state[key].encode(), max(now, state[key].hold_until)) for key in touched],
         )
-        return result, {key: kept[key].busy.get(self.owner, 0) for key in touched}
+        return result, {key: state[key].busy.get(self.owner, 0) for key in touched}
 
-    def _read(self, db: sqlite3.Connection, keys: Iterable[str]) -> dict[str, Kept]:
+    def _read(self, db: sqlite3.Connection, keys: Iterable[str]) -> dict[str, LimitState]:
         """The records of `keys`, with one question for all: each lets other threads in between."""
         names = {self._space + key: key for key in keys}
         marks = ", ".join("?" * len(names))
         found = db.execute(f"SELECT key, kept FROM lanes WHERE key IN ({marks})", list(names)).fetchall()
-        kept = {names[name]: Kept.decode(text) for name, text in found}
-        return {key: kept[key] if key in kept else Kept() for key in names.values()}
+        state = {names[name]: LimitState.decode(text) for name, text in found}
+        return {key: state[key] if key in state else LimitState() for key in names.values()}
 
     def _raise_signals(self, keys: Sequence[str]) -> None:
         if keys and self._signals is None:
@@ -263,7 +263,7 @@ class SharedStore:
         else:
             self._mine.pop(key, None)
 
-    def _failed(self, error: Exception, now: float) -> StoreAway:
+    def _failed(self, error: Exception, now: float) -> StoreUnavailable:
         busy = is_busy(error)
         if self._away_since is None:
             self._away_since = now if busy else now - _PATIENCE_S
@@ -272,10 +272,10 @@ class SharedStore:
         self._shut_until = now + (_AGAIN_S if busy else _REPAIR_S)
         return self._away(now)
 
-    def _away(self, now: float) -> StoreAway:
+    def _away(self, now: float) -> StoreUnavailable:
         long = self._away_since is not None and now - self._away_since >= _PATIENCE_S
         why = "the shared limits cannot be read" if long else "the shared limits are being read by others"
-        return StoreAway(f"{why} ({self._path})" if long else why, max(_AGAIN_S, self._shut_until - now))
+        return StoreUnavailable(f"{why} ({self._path})" if long else why, max(_AGAIN_S, self._shut_until - now))
 
     def _try_later(self, wait_s: float = _LATER_S) -> None:
         if self._timer is None and not self._closed:
@@ -295,7 +295,7 @@ class SharedStore:
             try:
                 if self._owed or given_up:
                     self._change((), lambda records: (None, False), looks=False, along=given_up)
-            except StoreAway:
+            except StoreUnavailable:
                 self._try_later()
             if any(self._spare.values()):
                 self._try_later(_SOON_S if self._is_alone() else _SOON_SHARED_S)
@@ -363,13 +363,13 @@ class SharedStore:
         """After the file was replaced: what of ours still runs."""
         running = dict(self._mine)
 
-        def tell(records: list[Kept]) -> tuple[None, bool]:
-            for kept, number in zip(records, running.values(), strict=True):
-                kept.busy[self.owner] = number
+        def notify(records: list[LimitState]) -> tuple[None, bool]:
+            for state, number in zip(records, running.values(), strict=True):
+                state.busy[self.owner] = number
             return None, True
 
         if running:
-            self._apply(db, [(tuple(running), tell)], self._clock.monotonic())
+            self._apply(db, [(tuple(running), notify)], self._clock.monotonic())
 
     def _after_restart(self, db: sqlite3.Connection) -> None:
         """Monotonic time begins anew when the machine starts: bring what is remembered into the new time.
@@ -381,9 +381,9 @@ class SharedStore:
         if row is not None and (row[0] != self._boot_id or row[2] > now + 1.0):
             shift_s = now - row[2] - max(0.0, self._clock.now() - row[1])
             for key, text in db.execute("SELECT key, kept FROM lanes").fetchall():
-                kept = Kept.decode(text).moved(shift_s)
-                touched = max(now, kept.hold_until)
-                db.execute("UPDATE lanes SET kept = ?, touched = ? WHERE key = ?", (kept.encode(), touched, key))
+                state = LimitState.decode(text).moved(shift_s)
+                touched = max(now, state.hold_until)
+                db.execute("UPDATE lanes SET kept = ?, touched = ? WHERE key = ?", (state.encode(), touched, key))
         self._note_time(db, now)
 
     def _note_time(self, db: sqlite3.Connection, now: float) -> None:
@@ -405,12 +405,15 @@ class SharedStore:
 def open_limit_store(path: Path | None, *, clock: Clock, space: str = "") -> tuple[LimitStore, str | None]:
     """The shared record at `path`; where it cannot be made, that of this process alone and a note that says so."""
     if path is None:
-        return MemoryStore(), "limits hold for this process only: no home directory is known; set limits.store_path"
+        return (
+            MemoryLimitStore(),
+            "limits hold for this process only: no home directory is known; set limits.store_path",
+        )
     try:
-        return SharedStore(path, clock=clock, space=space), None
+        return SqliteLimitStore(path, clock=clock, space=space), None
     except (OSError, sqlite3.Error) as error:
         what = error.strerror if isinstance(error, OSError) and error.strerror else error
-        return MemoryStore(), f"limits hold for this process only: {path} cannot be used ({what})"
+        return MemoryLimitStore(), f"limits hold for this process only: {path} cannot be used ({what})"
 
 
 def default_store_path(environ: Mapping[str, str]) -> Path | None:

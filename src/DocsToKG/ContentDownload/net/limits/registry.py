@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from DocsToKG.ContentDownload.net.delays import INTERVAL, RATE
-from DocsToKG.ContentDownload.net.domains import Domains, HostLimit
-from DocsToKG.ContentDownload.net.lanes import Kept, Lane
-from DocsToKG.ContentDownload.net.limit_store import LimitStore
-from DocsToKG.ContentDownload.net.pace import BucketSpec
+from DocsToKG.ContentDownload.net.limits.host_patterns import HostLimit, HostPatterns
+from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
+from DocsToKG.ContentDownload.net.limits.state import INTERVAL, RATE, KeyLimit, LimitState
+from DocsToKG.ContentDownload.net.limits.stores.base import LimitStore
 from DocsToKG.core.bucket import Rate
 
 # Hosts come from outside, so what is remembered about idle ones is bounded.
@@ -22,35 +21,35 @@ _IDLE_SHARED_S = 120.0
 _ANY_NUMBER = 2**31
 
 
-class Way:
+class LimitChain:
     """The lanes of requests in one role from one source to one host."""
 
-    __slots__ = ("_owner", "keys", "lanes", "role", "sending")
+    __slots__ = ("_owner", "key_limits", "keys", "role", "sending")
 
-    def __init__(self, lanes: tuple[Lane, ...], role: str, owner: str) -> None:
-        self.lanes = lanes
+    def __init__(self, key_limits: tuple[KeyLimit, ...], role: str, owner: str) -> None:
+        self.key_limits = key_limits
         self.role = role
-        self.keys = tuple(lane.key for lane in lanes)
-        self.sending = lanes[:-1]  # where the moment of sending counts: a source has no wire
+        self.keys = tuple(key_limit.key for key_limit in key_limits)
+        self.sending = key_limits[:-1]  # where the moment of sending counts: a source has no wire
         self._owner = owner
 
     def is_paced(self) -> bool:
         """Does it matter to anyone when a request is sent?"""
-        return any(lane.is_paced(self.role) for lane in self.lanes)
+        return any(key_limit.is_paced(self.role) for key_limit in self.key_limits)
 
-    def vacate(self, records: list[Kept]) -> tuple[None, bool]:
+    def vacate(self, records: list[LimitState]) -> tuple[None, bool]:
         """The change that frees a slot in each lane."""
-        for lane, kept in zip(self.lanes, records, strict=True):
-            lane.vacate(kept, self._owner)
+        for key_limit, state in zip(self.key_limits, records, strict=True):
+            key_limit.vacate(state, self._owner)
         return None, True
 
 
-class Ways:
+class LimitRegistry:
     """The lanes of one process."""
 
     def __init__(
         self,
-        domains: Domains,
+        domains: HostPatterns,
         store: LimitStore,
         *,
         resolver_rates: Mapping[str, Rate | BucketSpec],
@@ -58,7 +57,7 @@ class Ways:
         default_resolver_slots: int | None,
         factor: float,
     ) -> None:
-        self.hosts: dict[str, Lane] = {}
+        self.hosts: dict[str, KeyLimit] = {}
         self._domains = domains
         self._store = store
         self._resolver_rates = dict(resolver_rates)
@@ -66,65 +65,67 @@ class Ways:
         # A source that nobody limited has as many as there are workers, wherever they are.
         self._default_resolver_slots = default_resolver_slots or _ANY_NUMBER
         self._factor = factor
-        self._sources: dict[str, Lane] = {}
-        self._groups: dict[str, Lane] = {}
-        self._groups_by_host: dict[str, tuple[Lane, ...]] = {}
-        self._ways: dict[tuple[str, str, str], Way] = {}
+        self._sources: dict[str, KeyLimit] = {}
+        self._groups: dict[str, KeyLimit] = {}
+        self._groups_by_host: dict[str, tuple[KeyLimit, ...]] = {}
+        self._registry: dict[tuple[str, str, str], LimitChain] = {}
 
-    def find(self, host: str, resolver: str, role: str, now: float) -> Way:
+    def find(self, host: str, resolver: str, role: str, now: float) -> LimitChain:
         place = (host, resolver, role)
-        found = self._ways.get(place)
+        found = self._registry.get(place)
         if found is None:
-            lanes = (self.host(host, now), *self.groups_of(host), self.source(resolver))
-            found = self._ways[place] = Way(lanes, role, self._store.owner)
+            key_limits = (self.host(host, now), *self.groups_of(host), self.source(resolver))
+            found = self._registry[place] = LimitChain(key_limits, role, self._store.owner)
         return found
 
-    def host(self, name: str, now: float) -> Lane:
-        lane = self.hosts.get(name)
-        if lane is None:
+    def host(self, name: str, now: float) -> KeyLimit:
+        key_limit = self.hosts.get(name)
+        if key_limit is None:
             if len(self.hosts) >= _MOST_HOSTS:
                 self._drop_idle(now)
-            lane = self.hosts[name] = self._limited(f"host:{name}", self._domains.limit_of(name))
-        return lane
+            key_limit = self.hosts[name] = self._limited(f"host:{name}", self._domains.limit_of(name))
+        return key_limit
 
-    def groups_of(self, host: str) -> tuple[Lane, ...]:
+    def groups_of(self, host: str) -> tuple[KeyLimit, ...]:
         found = self._groups_by_host.get(host)
         if found is None:
             groups = self._domains.groups_of(host)
             found = self._groups_by_host[host] = tuple(self._group(pattern, limit) for pattern, limit in groups)
         return found
 
-    def source(self, name: str) -> Lane:
-        lane = self._sources.get(name)
-        if lane is None:
+    def source(self, name: str) -> KeyLimit:
+        key_limit = self._sources.get(name)
+        if key_limit is None:
             rate = self._resolver_rates.get(name)
             slots = self._resolver_slots.get(name, self._default_resolver_slots)
             rates = {"*": (rate,)} if rate is not None else {}
-            lane = self._sources[name] = Lane(
+            key_limit = self._sources[name] = KeyLimit(
                 f"resolver:{name}", slots=slots, rates=rates, burst=1.0, factor=self._factor, kind=RATE
             )
-        return lane
+        return key_limit
 
-    def _group(self, pattern: str, limit: HostLimit) -> Lane:
+    def _group(self, pattern: str, limit: HostLimit) -> KeyLimit:
         if pattern not in self._groups:
             self._groups[pattern] = self._limited(f"group:{pattern}", limit)
         return self._groups[pattern]
 
-    def _limited(self, key: str, limit: HostLimit) -> Lane:
+    def _limited(self, key: str, limit: HostLimit) -> KeyLimit:
         rates = {str(role): tuple(rates) for role, rates in limit.rates.items()}
-        return Lane(key, slots=limit.max_concurrent, rates=rates, burst=limit.burst, factor=self._factor, kind=INTERVAL)
+        return KeyLimit(
+            key, slots=limit.max_concurrent, rates=rates, burst=limit.burst, factor=self._factor, kind=INTERVAL
+        )
 
     def _drop_idle(self, now: float) -> None:
         """Forget hosts that could delay nobody any more."""
-        idle = {name for name, lane in self.hosts.items() if self._is_idle(lane, now)}
+        idle = {name for name, key_limit in self.hosts.items() if self._is_idle(key_limit, now)}
         for name in idle:
             del self.hosts[name]
             self._groups_by_host.pop(name, None)
-        self._ways = {place: way for place, way in self._ways.items() if place[0] not in idle}
+        self._registry = {place: chain for place, chain in self._registry.items() if place[0] not in idle}
         self._store.forget([f"host:{name}" for name in idle])
 
-    def _is_idle(self, lane: Lane, now: float) -> bool:
+    def _is_idle(self, key_limit: KeyLimit, now: float) -> bool:
         """Nothing runs, and nothing that only this process remembers could still delay anyone."""
         shared = self._store.shared
-        needed_until = max(lane.used_at + (_IDLE_SHARED_S if shared else _IDLE_S), lane.hold_until)
-        return lane.busy == 0 and needed_until < now and (shared or not lane.crawl_delay_s)
+        needed_until = max(key_limit.used_at + (_IDLE_SHARED_S if shared else _IDLE_S), key_limit.hold_until)
+        return key_limit.busy == 0 and needed_until < now and (shared or not key_limit.crawl_delay_s)

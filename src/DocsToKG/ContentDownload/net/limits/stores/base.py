@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from DocsToKG.ContentDownload.net.lanes import Kept
+from DocsToKG.ContentDownload.net.limits.state import LimitState
 from DocsToKG.core.cancel import CancelToken
 
 T = TypeVar("T")
-Change = Callable[[list[Kept]], tuple[T, bool]]
+Change = Callable[[list[LimitState]], tuple[T, bool]]
 
 
-class StoreAway(Exception):
+class StoreUnavailable(Exception):
     """The record cannot be read now: no request may start. Ask again after `again_s`."""
 
     def __init__(self, why: str, again_s: float) -> None:
@@ -60,7 +60,7 @@ class LimitStore(Protocol):
     def close(self) -> None: ...
 
 
-class MemoryStore:
+class MemoryLimitStore:
     """The record of one process."""
 
     owner = "me"
@@ -69,10 +69,10 @@ class MemoryStore:
     term = None
 
     def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, LimitState] = {}
 
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
-        return change([self._kept.setdefault(key, Kept()) for key in keys])[0]
+        return change([self._kept.setdefault(key, LimitState()) for key in keys])[0]
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         self.change(keys, change)

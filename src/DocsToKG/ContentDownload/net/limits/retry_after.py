@@ -16,7 +16,7 @@ _TOO_MANY = 429
 ARCHIVES = ("web.archive.org",)
 
 
-class Pauses:
+class RetryAfterRules:
     """`seconds` by host, and `default_s` for the others; `archives` are the hosts whose replays are known as such."""
 
     def __init__(

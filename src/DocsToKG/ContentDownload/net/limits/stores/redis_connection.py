@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.net.fleet.times import ServerTime
+from DocsToKG.ContentDownload.net.limits.stores.redis_times import ServerTime
 from DocsToKG.core.clock import Clock
 
-__all__ = ["Away", "Epoch", "Link", "Reply", "opened", "redis"]
+__all__ = ["Epoch", "RedisConnection", "Reply", "ServerUnavailable", "opened", "redis"]
 
 try:
     import redis
@@ -75,7 +75,7 @@ def opened(url: str, *, patience_s: float, **more: Any) -> Any:
         raise ConfigError("rate_limit.redis_url: should look like redis://host:6379/0") from None
 
 
-class Away(Exception):
+class ServerUnavailable(Exception):
     """The server did not answer, or not as it should; what was sent may have been done or not."""
 
 
@@ -111,7 +111,7 @@ class Reply:
     values: Sequence[str] = ()
 
 
-class Link:
+class RedisConnection:
     """The connection of one owner. The caller sees to it that one thread at a time is inside."""
 
     def __init__(
@@ -161,7 +161,7 @@ class Link:
             return self._answered(kind, int(seconds) + int(micros) / 1e6, asked_at, found)
         except (redis.RedisError, OSError, ValueError, TypeError) as error:
             self.drop()
-            raise Away(type(error).__name__) from None
+            raise ServerUnavailable(type(error).__name__) from None
 
     def is_alive(self, owner: str) -> bool:
         try:
@@ -169,7 +169,7 @@ class Link:
             return bool(self._redis.exists(self._alive_key(owner)))
         except (redis.RedisError, OSError) as error:
             self.drop()
-            raise Away(type(error).__name__) from None
+            raise ServerUnavailable(type(error).__name__) from None
 
     def leave(self) -> None:
         """Nothing of this owner runs any more."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from DocsToKG.ContentDownload.net.fleet.link import Away, Link
-from DocsToKG.ContentDownload.net.fleet.times import ServerTime, Spelling, copied, merged
-from DocsToKG.ContentDownload.net.lanes import Kept
-from DocsToKG.ContentDownload.net.limit_store import Change, StoreAway
+from DocsToKG.ContentDownload.net.limits.state import LimitState
+from DocsToKG.ContentDownload.net.limits.stores.base import Change, StoreUnavailable
+from DocsToKG.ContentDownload.net.limits.stores.redis_connection import RedisConnection, ServerUnavailable
+from DocsToKG.ContentDownload.net.limits.stores.redis_times import ServerTime, Spelling, copied, merged
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_worker_id
@@ -41,11 +41,11 @@ class _Seen:
     """One record as it was seen last: the word it began with, and what it said, in our own time."""
 
     token: str = ""
-    kept: Kept | None = None
+    state: LimitState | None = None
     spelling: Spelling = field(default_factory=Spelling)
 
 
-class FleetStore:
+class RedisLimitStore:
     """The record of every node that names the same server. `space` keeps worlds apart that must not meet.
 
     `interval_s` tells the distance kept between two requests of a key. A node is heard at least every `beat_s`; one
@@ -75,7 +75,7 @@ class FleetStore:
         self._tenure_s = lease_s - min(_LONGEST_MARGIN_S, lease_s / 5)
         # A node that just missed the server waits for its answer, rests, and comes back with the next beat.
         self._settle_s = 3 * beat_s + _REPAIR_S
-        self._link = Link(
+        self._link = RedisConnection(
             url, owner=self.owner, clock=clock, space=space, patience_s=beat_s, lease_s=lease_s, times=times
         )
         self._seen: dict[str, _Seen] = {}
@@ -117,10 +117,10 @@ class FleetStore:
         with self._lock:
             now = time.monotonic()
             if now < self._shut_until:
-                raise StoreAway(self._why, max(_AGAIN_S, self._shut_until - now))
+                raise StoreUnavailable(self._why, max(_AGAIN_S, self._shut_until - now))
             try:
                 return self._visit(keys, change)
-            except Away as away:
+            except ServerUnavailable as away:
                 raise self._failed(f"the shared limits cannot be read ({away})") from away
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
@@ -167,7 +167,7 @@ class FleetStore:
         self._watching.join()
         self._link.close()
 
-    def _leave(self, records: list[Kept]) -> tuple[None, bool]:
+    def _leave(self, records: list[LimitState]) -> tuple[None, bool]:
         records[0].busy.pop(self.owner, None)
         return None, True
 
@@ -177,7 +177,7 @@ class FleetStore:
             done = self._attempt(keys, change)
             if done is not None:
                 return done[0]
-        raise StoreAway("the shared limits are being read by others", _AGAIN_S)
+        raise StoreUnavailable("the shared limits are being read by others", _AGAIN_S)
 
     def _attempt(self, keys: Sequence[str], change: Change[T]) -> tuple[T] | None:
         """The result, or None when the records were not as we knew them; now we know them."""
@@ -196,15 +196,15 @@ class FleetStore:
         del self._owed[: len(owed)]
         return (result,)
 
-    def _exchange(self, keys: Sequence[str], changed: dict[str, Kept]) -> bool:
-        texts = {key: self._spell(key, kept) for key, kept in changed.items()}
+    def _exchange(self, keys: Sequence[str], changed: dict[str, LimitState]) -> bool:
+        texts = {key: self._spell(key, state) for key, state in changed.items()}
         token = self._new_token()
         sent = [f"{token} {texts[key]}" if key in texts else "" for key in keys]
         reply = self._link.exchange(keys, [self._seen[key].token for key in keys], sent)
         if reply.kind == "ok":
-            for key, kept in changed.items():
-                self._seen[key].token, self._seen[key].kept = token, copied(kept)
-                self._count_mine(key, kept.busy.get(self.owner, 0))
+            for key, state in changed.items():
+                self._seen[key].token, self._seen[key].state = token, copied(state)
+                self._count_mine(key, state.busy.get(self.owner, 0))
         elif reply.kind == "stale":
             for key, value in zip(keys, reply.values, strict=True):
                 self._saw(key, value)
@@ -212,20 +212,20 @@ class FleetStore:
             self._told_epoch = ""
         return reply.kind == "ok"
 
-    def _record(self, key: str) -> Kept:
+    def _record(self, key: str) -> LimitState:
         seen = self._seen.setdefault(key, _Seen())
-        kept = copied(seen.kept) if seen.kept is not None else Kept()
+        state = copied(seen.state) if seen.state is not None else LimitState()
         epoch = self._link.epoch
         if epoch is None or not seen.token.startswith(f"{epoch.id}."):
             # Written in an earlier life of the server or by nobody: somebody may have been granted just before.
-            self._quiet(kept, self._epoch_began() + self._interval_s(key))
-        return kept
+            self._quiet(state, self._epoch_began() + self._interval_s(key))
+        return state
 
-    def _quiet(self, kept: Kept, since: float) -> Kept:
+    def _quiet(self, state: LimitState, since: float) -> LimitState:
         until = since + self._settle_s
-        if max(self._clock.monotonic(), kept.hold_until) < until:
-            kept.hold_until, kept.hold_why = until, _LOST
-        return kept
+        if max(self._clock.monotonic(), state.hold_until) < until:
+            state.hold_until, state.hold_why = until, _LOST
+        return state
 
     def _saw(self, key: str, value: str) -> None:
         seen = self._seen.setdefault(key, _Seen())
@@ -234,12 +234,12 @@ class FleetStore:
         if not text:
             return  # what is gone there is still known here
         try:
-            seen.kept = seen.spelling.decode(text, self._offset_s)
+            seen.state = seen.spelling.decode(text, self._offset_s)
         except _SPOILED:
-            seen.kept = self._quiet(seen.kept or Kept(), self._clock.monotonic() + self._interval_s(key))
+            seen.state = self._quiet(seen.state or LimitState(), self._clock.monotonic() + self._interval_s(key))
 
-    def _spell(self, key: str, kept: Kept) -> str:
-        return self._seen[key].spelling.encode(kept, self._offset_s)
+    def _spell(self, key: str, state: LimitState) -> str:
+        return self._seen[key].spelling.encode(state, self._offset_s)
 
     def _new_token(self) -> str:
         self._count += 1
@@ -270,10 +270,10 @@ class FleetStore:
                 break
             self._tell_once()
         else:
-            raise StoreAway("the shared limits are being read by others", _AGAIN_S)
+            raise StoreUnavailable("the shared limits are being read by others", _AGAIN_S)
         left_s = self._epoch_began() + self._settle_s - self._clock.monotonic()
         if left_s > 0 and not self._closed:
-            raise StoreAway(_LOST, min(left_s, self._settle_s))
+            raise StoreUnavailable(_LOST, min(left_s, self._settle_s))
 
     def _tell_once(self) -> None:
         reply = self._link.exchange((), (), ())
@@ -292,33 +292,33 @@ class FleetStore:
 
     def _tell_some(self, keys: list[str]) -> bool:
         """Our knowledge of `keys` goes into what is there."""
-        mine = {key: self._seen[key].kept for key in keys}
+        mine = {key: self._seen[key].state for key in keys}
         for _ in range(_TRIES):
             reply = self._link.exchange(keys, ["?"] * len(keys), [""] * len(keys))
             if reply.kind != "stale":
                 return False
             for key, value in zip(keys, reply.values, strict=True):
                 self._saw(key, value)
-            told = {key: self._with_mine(key, kept) for key, kept in mine.items()}
+            told = {key: self._with_mine(key, state) for key, state in mine.items()}
             if self._exchange(keys, told):
                 return True
         return False
 
-    def _with_mine(self, key: str, known: Kept | None) -> Kept:
+    def _with_mine(self, key: str, known: LimitState | None) -> LimitState:
         there, running = self._record(key), self._mine.get(key, 0)
         if not self._seen[key].token:
             there.busy = {}
-        kept = merged(known, there) if known is not None else there
-        kept.busy = {owner: number for owner, number in there.busy.items() if owner != self.owner}
+        state = merged(known, there) if known is not None else there
+        state.busy = {owner: number for owner, number in there.busy.items() if owner != self.owner}
         if running:
-            kept.busy[self.owner] = running
-        return kept
+            state.busy[self.owner] = running
+        return state
 
-    def _failed(self, why: str) -> StoreAway:
+    def _failed(self, why: str) -> StoreUnavailable:
         self._link.drop()
         self._why = why
         self._shut_until = time.monotonic() + _REPAIR_S
-        return StoreAway(why, _REPAIR_S)
+        return StoreUnavailable(why, _REPAIR_S)
 
     def _try_pay(self) -> bool:
         try:
@@ -326,7 +326,7 @@ class FleetStore:
                 self.change((), lambda records: (None, False))
                 if not self._owed:
                     return True
-        except StoreAway:
+        except StoreUnavailable:
             return False
 
     def _watch(self) -> None:

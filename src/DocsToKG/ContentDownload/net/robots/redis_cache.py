@@ -11,8 +11,8 @@ import time
 import zlib
 from typing import Any
 
-from DocsToKG.ContentDownload.net.fleet.link import opened, redis
-from DocsToKG.ContentDownload.net.robots import KeptAnswer
+from DocsToKG.ContentDownload.net.limits.stores.redis_connection import opened, redis
+from DocsToKG.ContentDownload.net.robots.check import CachedAnswer
 from DocsToKG.core.ids import new_worker_id
 
 _CLAIM_S = 60.0
@@ -24,7 +24,7 @@ _DROP = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]
 _PREFIX = "{docstokg:robots}:1:"
 
 
-class FleetShelf:
+class RedisRobotsCache:
     """The answers kept on the server at `url`. `space` keeps worlds apart that must not meet."""
 
     def __init__(self, url: str, *, space: str = "", patience_s: float = 1.0, claim_s: float = _CLAIM_S) -> None:
@@ -34,7 +34,7 @@ class FleetShelf:
         self._me = new_worker_id()
         self._rest_until = float("-inf")
 
-    def find(self, origin: str) -> tuple[KeptAnswer, float] | None:
+    def find(self, origin: str) -> tuple[CachedAnswer, float] | None:
         """The answer kept, and for how many seconds it is good."""
         name = f"{self._space}{origin}"
         found = self._ask(lambda: self._redis.pipeline().hgetall(name).pttl(name).execute(), None)
@@ -51,7 +51,7 @@ class FleetShelf:
         taken = self._ask(lambda: (self._redis.set(name, self._me, nx=True, px=self._claim_ms),), (True,))
         return bool(taken[0])
 
-    def put(self, origin: str, kept: KeptAnswer, keep_s: float) -> None:
+    def put(self, origin: str, kept: CachedAnswer, keep_s: float) -> None:
         body = zlib.compress(kept.body)
         if len(body) > _LARGEST_KEPT or keep_s <= 0:
             return
@@ -77,7 +77,7 @@ class FleetShelf:
             return otherwise
 
 
-def _read(fields: dict[bytes, bytes]) -> KeptAnswer:
+def _read(fields: dict[bytes, bytes]) -> CachedAnswer:
     status, cause = fields[b"status"].decode(), fields[b"cause"].decode()
     body = zlib.decompressobj().decompress(fields[b"body"], _LARGEST_BYTES)
-    return KeptAnswer(int(status) if status else None, fields[b"state"].decode(), body, cause or None)
+    return CachedAnswer(int(status) if status else None, fields[b"state"].decode(), body, cause or None)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from DocsToKG.core.bucket import Bucket, BucketSpec, Memory, Rate, Taken
 
-__all__ = ["Bucket", "BucketSpec", "Memory", "Pace", "Quota", "Spacing", "Taken", "pace_of"]
+__all__ = ["GCRA", "Bucket", "BucketSpec", "Memory", "Quota", "RateRule", "Taken", "rate_rule"]
 
 # An operator who writes "1000/day" means an allowance, not one request every 86 seconds.
 _LONGEST_SPACING_S = 60.0
@@ -22,7 +22,7 @@ _LONGEST_SPACING_S = 60.0
 _GRAINS = 64
 
 
-class Pace(Protocol):
+class RateRule(Protocol):
     """One rule of how often. `scale` below 1 slows it down."""
 
     @property
@@ -39,7 +39,7 @@ class Pace(Protocol):
         """Take a start back, when nothing was sent after all."""
 
 
-class Spacing:
+class GCRA:
     """At most `burst` at once, then one per `interval_s` (generic cell rate algorithm). Remembers the next arrival."""
 
     def __init__(self, interval_s: float, burst: float = 1.0, *, name: str = "s") -> None:
@@ -105,10 +105,10 @@ class Quota:
                 return
 
 
-def pace_of(rate: Rate | BucketSpec, *, burst: float, factor: float, name: str) -> Pace:
+def rate_rule(rate: Rate | BucketSpec, *, burst: float, factor: float, name: str) -> RateRule:
     """A rate over at most a minute is a spacing; over a longer time it is a quota."""
     if isinstance(rate, BucketSpec):
         return Bucket(rate, factor=factor, name=f"b:{name}")
     if rate.per_s > _LONGEST_SPACING_S:
         return Quota(rate.amount * factor, rate.per_s, name=f"q:{name}")
-    return Spacing(1.0 / (rate.per_second * factor), burst, name=f"s:{name}")
+    return GCRA(1.0 / (rate.per_second * factor), burst, name=f"s:{name}")

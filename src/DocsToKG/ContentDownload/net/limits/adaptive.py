@@ -119,7 +119,7 @@ def _text(headers: Mapping[str, str], name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptive:
+class AdaptiveThrottle:
     """How far a host's rate goes down when it is overwhelmed, and how it comes back."""
 
     enabled: bool = True
@@ -135,7 +135,7 @@ class Adaptive:
         return min(1.0, scale + self.increase)
 
 
-class Pulse:
+class LatencyWatch:
     """The answers of one host, as this process sees them. `factor` says how much faster than configured it is asked:
     what takes ten seconds at the pace of the world outside takes half of one in a sandbox that runs twenty times as
     fast."""
