@@ -26,10 +26,9 @@ from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
-from DocsToKG.ContentDownload.telemetry.metrics import Gauges, NoMeters
-from DocsToKG.ContentDownload.telemetry.spans import JobEnd, JobWatch, NullWatch, WatchedJobs
+from DocsToKG.ContentDownload.telemetry.events import Events, JobEnd, Listener
+from DocsToKG.ContentDownload.telemetry.observability import Exports, open_observability
 from DocsToKG.ContentDownload.telemetry.traces import JobTraces
-from DocsToKG.ContentDownload.telemetry.watching import Wanted, open_watch
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.core.tasks import LoopThread
 from DocsToKG.Orchestrator.tracing import Tracing
@@ -62,13 +61,14 @@ def _line(work_id: str) -> Attempt:
     )
 
 
-def cpu_us_per_job(root: Path, watch: JobWatch, jobs: int) -> float:
+def cpu_us_per_job(root: Path, listeners: Sequence[Listener], jobs: int) -> float:
     cfg = load_config(None, {}, environ={}, user_file=root / "none")
     record = RunTelemetry(root, run_id="r", config_hash="c", clock=SystemClock())
+    events = Events(record, *listeners)
     with WorkQueue(root / "q.sqlite") as queue, record:
         queue.bulk_import((f"local:{n}", {}, None) for n in range(jobs))
-        pipeline: Any = ToldPipeline(watch.attempts(record))
-        orchestrator = Orchestrator(cfg, queue, pipeline, record, watch=watch)
+        pipeline: Any = ToldPipeline(events)
+        orchestrator = Orchestrator(cfg, queue, pipeline, record, events=events)
         began = time.process_time()
         orchestrator.start()
         orchestrator.wait_until_drained()
@@ -78,32 +78,31 @@ def cpu_us_per_job(root: Path, watch: JobWatch, jobs: int) -> float:
 
 
 @contextmanager
-def _nothing(root: Path) -> Iterator[JobWatch]:
-    yield NullWatch()
+def _nothing(root: Path) -> Iterator[tuple[Listener, ...]]:
+    yield ()
 
 
 @contextmanager
-def _figures(root: Path) -> Iterator[JobWatch]:
-    wanted = Wanted(metrics_port=0)
-    with open_watch(wanted, clock=SystemClock(), run_id="r", worker_id="w") as watching:
-        yield watching.watch
+def _exported(exports: Exports) -> Iterator[tuple[Listener, ...]]:
+    with open_observability(exports, clock=SystemClock(), run_id="r", worker_id="w") as opened:
+        yield opened.listeners
+
+
+def _figures(root: Path) -> Any:
+    return _exported(Exports(metrics_port=0))
+
+
+def _log(root: Path) -> Any:
+    return _exported(Exports(log_level="info", log_file=root / "run.log"))
 
 
 @contextmanager
-def _log(root: Path) -> Iterator[JobWatch]:
-    wanted = Wanted(log_level="info", log_file=root / "run.log")
-    with open_watch(wanted, clock=SystemClock(), run_id="r", worker_id="w") as watching:
-        yield watching.watch
-
-
-@contextmanager
-def _spans(root: Path) -> Iterator[JobWatch]:
+def _spans(root: Path) -> Iterator[tuple[Listener, ...]]:
     """Recorded and dropped: what an exporter costs is its own."""
     from opentelemetry.sdk.trace import TracerProvider
 
     provider = TracerProvider(shutdown_on_exit=False)
-    traces, meters = JobTraces(Tracing(provider.get_tracer("bench"))), NoMeters()
-    yield WatchedJobs(meters=meters, gauges=Gauges(meters), clock=SystemClock(), traces=traces)
+    yield (JobTraces(Tracing(provider.get_tracer("bench"))),)
     provider.shutdown()
 
 
@@ -111,15 +110,15 @@ WAYS: dict[str, Callable[[Path], Any]] = {"none": _nothing, "figures": _figures,
 
 
 def unwatched_us(times: int = 20_000) -> float:
-    """The calls that a job makes to a watch that forgets everything, by themselves."""
-    watch, job = NullWatch(), None
+    """The calls of a job's events where nobody listens, by themselves."""
+    events, job = Events(), None
     began = time.process_time()
     for _ in range(times):
-        watch.on_job_start(job)  # type: ignore[arg-type]
-        watch.on_stage(job, _TIERS[0])  # type: ignore[arg-type]
-        watch.on_stage(job, _TIERS[1])  # type: ignore[arg-type]
-        watch.on_completing(job, recorded=True)  # type: ignore[arg-type]
-        watch.on_job_end(job, JobEnd.DONE)  # type: ignore[arg-type]
+        events.on_job_start(job)  # type: ignore[arg-type]
+        events.on_stage(job, _TIERS[0])  # type: ignore[arg-type]
+        events.on_stage(job, _TIERS[1])  # type: ignore[arg-type]
+        events.on_completing(job, recorded=True)  # type: ignore[arg-type]
+        events.on_job_end(job, JobEnd.DONE)  # type: ignore[arg-type]
     return (time.process_time() - began) / times * 1e6
 
 
@@ -138,8 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for way, opened in WAYS.items():
             with ExitStack() as stack:
                 root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                watch = stack.enter_context(opened(root))
-                taken[way].append(cpu_us_per_job(root, watch, given.jobs))
+                listeners = stack.enter_context(opened(root))
+                taken[way].append(cpu_us_per_job(root, listeners, given.jobs))
     base, own_us = statistics.median(taken["none"]), unwatched_us()
     rows = [
         {

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.net.limits.breakers import Breakers
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
@@ -76,7 +75,7 @@ def test_forced_states_are_the_operators_whatever_workers_say(ledger: Any) -> No
 
 
 def test_what_a_run_finds_failing_is_seen_and_forced_by_the_api(ledger: Any, clock: ManualClock) -> None:
-    tally, service = HostTally(NullSink()), BreakerService(ledger)
+    tally, service = HostTally(), BreakerService(ledger)
     breakers = Breakers(clock=clock, settings=SETTINGS, sink=tally)
     limits = HostLimits(clock=clock, default_host=HostLimit(1))
     reporter = Reporter(LedgerDesk(ledger), "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
@@ -95,7 +94,7 @@ def test_what_a_run_finds_failing_is_seen_and_forced_by_the_api(ledger: Any, clo
 
 def test_what_opens_and_closes_between_two_words_is_written_down(ledger: Any, clock: ManualClock) -> None:
     """BRK-12: every change is a row, with the moment at which it was."""
-    tally = HostTally(NullSink(), monotonic=clock.monotonic)
+    tally = HostTally(monotonic=clock.monotonic)
     breakers = Breakers(clock=clock, settings=replace(SETTINGS, open_s=0.25), sink=tally)
     limits = HostLimits(clock=clock, default_host=HostLimit(1))
     desk = Away(LedgerDesk(ledger))

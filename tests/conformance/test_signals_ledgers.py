@@ -26,8 +26,7 @@ import pytest
 import redis
 from tests.conformance.test_signals import broker_signal, checking_signal, given_broker, running_broker, until
 
-from DocsToKG.ContentDownload.telemetry.metrics import SIGNAL_LISTENING, SIGNAL_TROUBLES, Gauges
-from DocsToKG.ContentDownload.telemetry.spans import view_of
+from DocsToKG.ContentDownload.telemetry.metrics import SIGNAL_LISTENING, SIGNAL_TROUBLES, Gauges, view_of
 from DocsToKG.ContentDownload.telemetry.tally import Tally
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState

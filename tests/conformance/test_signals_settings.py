@@ -18,8 +18,7 @@ from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.config import load_config
 from DocsToKG.ContentDownload.config.models import config_hash, to_printable
 from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.telemetry.metrics import SIGNAL_LISTENING, SIGNAL_TROUBLES, Gauges
-from DocsToKG.ContentDownload.telemetry.spans import view_of
+from DocsToKG.ContentDownload.telemetry.metrics import SIGNAL_LISTENING, SIGNAL_TROUBLES, Gauges, view_of
 from DocsToKG.ContentDownload.telemetry.tally import Tally
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.errors import LedgerUnusable

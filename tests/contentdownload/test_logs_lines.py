@@ -21,8 +21,12 @@ from tests.examples import examples
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Reason, Verb
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.telemetry.events import JobEnd
 from DocsToKG.ContentDownload.telemetry.job_log import EVENTS, JobLog
 from DocsToKG.ContentDownload.telemetry.logs import LONGEST_LINE, LONGEST_VALUE, Log, clean, open_log
+from DocsToKG.ContentDownload.telemetry.metrics import QueueView
+from DocsToKG.ContentDownload.telemetry.observability import Exports, open_observability
+from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 
 
@@ -174,8 +178,9 @@ def test_a_log_file_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_off_is_no_log_at_all(tmp_path):
-    with open_log(level="off", form="auto", path=tmp_path / "x.log") as log:
-        assert log is None
+    exports = Exports(log_level="off", log_file=tmp_path / "x.log")
+    with open_observability(exports, clock=SystemClock(), run_id="r", worker_id="w") as opened:
+        assert opened.listeners == ()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -194,7 +199,7 @@ def test_off_is_no_log_at_all(tmp_path):
 )
 def test_a_backoff_names_its_reason(told, reason, log, stream, job):
     """LOG-02."""
-    log.job_start(job)
+    log.on_job_start(job)
     log.attempt(told)
     [said] = [line for line in lines(stream) if line["event"] == "backoff"]
     assert (said["reason"], said["host"], said["job_id"]) == (reason, "arxiv.org", job.job_id)
@@ -202,8 +207,8 @@ def test_a_backoff_names_its_reason(told, reason, log, stream, job):
 
 def test_a_wait_for_our_own_limits_is_a_backoff_too(log, stream, job):
     """LOG-02."""
-    log.job_start(job)
-    log.rate_wait("host:arxiv.org", 3_000, "interval", "doi:10.1/x")
+    log.on_job_start(job)
+    log.rate_wait("host:arxiv.org", 3_000, why="interval", work_id="doi:10.1/x")
     said = lines(stream)[-1]
     assert (said["event"], said["reason"], said["rule"], said["ms"]) == ("backoff", "rate-limit", "interval", 3_000)
     assert (said["job_id"], said["level"]) == (job.job_id, "info")
@@ -226,12 +231,12 @@ def test_robots_decisions_are_said(told, decision, log, stream):
 
 def test_tiers_show_how_the_search_went_on_and_ended(log, stream, job):
     """LOG-03."""
-    log.job_start(job)
-    log.tier(job, "direct_oa")
-    log.tier(job, "archive")
+    log.on_job_start(job)
+    log.on_stage(job, "resolve:direct_oa")
+    log.on_stage(job, "resolve:archive")
     meta = {"fallback_chain": ["unpaywall", "wayback"], "cause": "no_open_copy"}
-    log.job_end(
-        job, "error", "all_tiers_exhausted: x", DownloadOutcome(False, "error", None, "all_tiers_exhausted", meta)
+    log.on_job_end(
+        job, JobEnd.ERROR, "all_tiers_exhausted: x", DownloadOutcome(False, "error", None, "all_tiers_exhausted", meta)
     )
     told = [(line["event"], line.get("tier") or line.get("chain")) for line in lines(stream)[1:-1]]
     assert told == [
@@ -245,14 +250,15 @@ def test_tiers_show_how_the_search_went_on_and_ended(log, stream, job):
 
 def test_a_worker_says_that_it_started_is_idle_once_and_shut_down(log, stream, job):
     """LOG-04."""
-    log.started()
-    log.leased(1)
-    log.job_start(job)
-    log.leased(0)  # nothing more to lease, and still at work
-    log.job_end(job, "done", None, None)
+    view = QueueView("l", dict, lambda: None, lambda: 0, lambda: 0)
+    log.on_start(view)
+    log.on_lease([job], 0.1)
+    log.on_job_start(job)
+    log.on_lease([], 0.1)  # nothing more to lease, and still at work
+    log.on_job_end(job, JobEnd.DONE)
     for _ in range(5):
-        log.leased(0)
-    log.shutdown()
+        log.on_lease([], 0.1)
+    log.on_stop(view)
     events = [line["event"] for line in lines(stream)]
     assert events == ["worker_started", "job_started", "job_ended", "worker_idle", "worker_shutdown"]
     assert {line["workerId"] for line in lines(stream)} == {"w1"}
@@ -260,8 +266,8 @@ def test_a_worker_says_that_it_started_is_idle_once_and_shut_down(log, stream, j
 
 def test_a_line_about_a_job_carries_its_names(log, stream, job):
     """LOG-05."""
-    log.job_start(job)
-    log.job_end(job, "done", None, None)
+    log.on_job_start(job)
+    log.on_job_end(job, JobEnd.DONE)
     for said, status in zip(lines(stream), ("in_progress", "done"), strict=True):
         assert (said["jobId"], said["jobType"], said["tenant"]) == (job.job_id, "content.download", "default")
         assert (said["workerId"], said["leaseId"], said["status"]) == ("w1", job.lease_id, status)
@@ -270,12 +276,12 @@ def test_a_line_about_a_job_carries_its_names(log, stream, job):
 
 def test_what_operators_should_see_is_flagged(log, stream, job):
     """LOG-06."""
-    log.breaker("host:a.org", "closed", "open", "5 of 6 failed")
-    log.breaker("host:a.org", "open", "half_open", None)
-    log.job_start(job)
-    log.job_end(job, "retried", "worker_exception: KeyError", None)
-    log.job_start(job)
-    log.job_end(job, "lost", "lease lost", None)
+    log.breaker_transition("host:a.org", "closed", "open", reason="5 of 6 failed")
+    log.breaker_transition("host:a.org", "open", "half_open")
+    log.on_job_start(job)
+    log.on_job_end(job, JobEnd.RETRIED, "worker_exception: KeyError")
+    log.on_job_start(job)
+    log.on_job_end(job, JobEnd.LOST, "lease lost")
     flagged = [(line["event"], line["level"]) for line in lines(stream) if line.get("incident")]
     assert flagged == [("breaker", "warning"), ("worker_exception", "error")]
     assert [line["level"] for line in lines(stream) if line["event"] == "lease_lost"] == ["warning"]

@@ -233,7 +233,7 @@ def test_a_port_that_is_taken_stops_the_run_before_it_begins(make_config, calm_s
 
 def test_a_run_that_nobody_watches_calls_nothing_that_watches(calm_sandbox: SandboxServer, make_config, tmp_path):
     """Off costs nothing: not one call into the rooms that count, trace or log, in any thread."""
-    rooms = ("tally", "counting", "traces", "logs", "job_log", "exposition", "waits", "labels")
+    rooms = ("tally", "job_metrics", "traces", "logs", "job_log", "exposition", "waits")
     files = tuple(f"telemetry/{room}.py" for room in rooms)
     called: set[str] = set()
 

@@ -18,15 +18,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.examples import examples
 from tests.waiting import eventually
 
-from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Reason, Verb
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.telemetry import metrics
-from DocsToKG.ContentDownload.telemetry.counting import CountedAttempts, count_outcome
 from DocsToKG.ContentDownload.telemetry.exposition import keep_file, registry_of, serve, text_of, write_file
-from DocsToKG.ContentDownload.telemetry.labels import OTHER, LabelBounds
+from DocsToKG.ContentDownload.telemetry.job_metrics import JobMetrics
 from DocsToKG.ContentDownload.telemetry.metrics import METRICS, Gauges, QueueView
-from DocsToKG.ContentDownload.telemetry.tally import Tally
+from DocsToKG.ContentDownload.telemetry.tally import OTHER, LabelBounds, Tally
+from DocsToKG.core.clock import ManualClock
 
 # The names, kinds and labels that were promised, in the order of the documents that did.
 PROMISED = {
@@ -90,9 +89,13 @@ def test_the_page_names_every_metric_as_it_stands_and_nothing_else(tally):
     assert "_created" not in page
 
 
+def counted(tally):
+    return JobMetrics(tally, Gauges(tally), ManualClock())
+
+
 def test_one_exchange_feeds_every_name_that_is_about_it(tally):
     """MET-28."""
-    sink = CountedAttempts(NullSink(), tally)
+    sink = counted(tally)
     sink.attempt(line(http_status=200, elapsed_ms=120))
     sink.attempt(line(status=AttemptStatus.HTTP_200, verb=Verb.STREAM, http_status=200, bytes_written=5000))
     sink.attempt(line(status=AttemptStatus.RETRY, http_status=429, elapsed_ms=7, reason=Reason.RETRY_AFTER))
@@ -113,7 +116,7 @@ def test_one_exchange_feeds_every_name_that_is_about_it(tally):
 
 
 def test_what_the_cache_answered_is_no_request(tally):
-    sink = CountedAttempts(NullSink(), tally)
+    sink = counted(tally)
     for _ in range(3):
         sink.attempt(line(http_status=200, elapsed_ms=1, from_cache=True))
         sink.attempt(line(status=AttemptStatus.CACHE_HIT, http_status=200, from_cache=True))
@@ -128,11 +131,13 @@ def test_what_the_cache_answered_is_no_request(tally):
 def test_the_yield_by_tier_adds_up_to_the_yield(tally):
     """Works that were there already, or that a filter refused, were not attempted."""
     for tier in ("direct_oa", "direct_oa", "archive"):
-        count_outcome(tally, DownloadOutcome(True, "success", "x", "ok", {"tier": tier, "ttfp_ms": 900}))
-    count_outcome(tally, DownloadOutcome(False, "error", reason="all_tiers_exhausted", meta={"tier": "archive"}))
-    count_outcome(tally, DownloadOutcome(False, "skip", reason="robots"))
-    count_outcome(tally, DownloadOutcome(False, "skip", reason="already-present"))
-    count_outcome(tally, DownloadOutcome(False, "skip", reason="filtered"))
+        counted(tally).count_outcome(DownloadOutcome(True, "success", "x", "ok", {"tier": tier, "ttfp_ms": 900}))
+    counted(tally).count_outcome(
+        DownloadOutcome(False, "error", reason="all_tiers_exhausted", meta={"tier": "archive"})
+    )
+    counted(tally).count_outcome(DownloadOutcome(False, "skip", reason="robots"))
+    counted(tally).count_outcome(DownloadOutcome(False, "skip", reason="already-present"))
+    counted(tally).count_outcome(DownloadOutcome(False, "skip", reason="filtered"))
     samples = shown(tally)
     assert samples["content_yield_ratio"] == {("direct_oa",): 2 / 5, ("archive",): 1 / 5}
     assert samples["contentdownload_ttfp_ms_count"] == {(): 3}

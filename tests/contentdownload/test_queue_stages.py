@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.orchestrator.workers import JobRetry, Worker
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline, WorkLimits
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
-from DocsToKG.ContentDownload.telemetry.spans import NullWatch
+from DocsToKG.ContentDownload.telemetry.events import Listener
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import ManualClock, SystemClock
 from DocsToKG.Orchestrator.ledger.base import Callback, LeasedJob, NewJob, Progress
@@ -127,7 +127,7 @@ def test_a_work_is_where_the_furthest_of_its_downloads_is() -> None:
 # many jobs
 
 
-class Tiers(NullWatch):
+class Tiers(Listener):
     """Keeps the stages that it is told."""
 
     def __init__(self, tiers: list[str]) -> None:
@@ -161,7 +161,7 @@ class Desk:
             telemetry=record,
             retry=JobRetry(),
             clock=self.clock,
-            watch=Tiers(self.tiers),
+            events=Tiers(self.tiers),
         )
 
     def begin(self, name: str = "doi:10.1/x", **more: Any) -> tuple[LeasedJob, JobContext]:

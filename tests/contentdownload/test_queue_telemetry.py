@@ -28,17 +28,18 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 from tests.contentdownload.stand_in import Act, Exchange, StandIn, until
 
-from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Verb, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
-from DocsToKG.ContentDownload.telemetry import RunTelemetry, otel, spans
+from DocsToKG.ContentDownload.telemetry import RunTelemetry, otel
+from DocsToKG.ContentDownload.telemetry.events import Events, JobEnd, Listener
 from DocsToKG.ContentDownload.telemetry.exposition import registry_of, text_of
-from DocsToKG.ContentDownload.telemetry.metrics import METRICS, Gauges, QueueView
-from DocsToKG.ContentDownload.telemetry.spans import JobEnd, NullWatch, WatchedJobs, job_watch
+from DocsToKG.ContentDownload.telemetry.job_metrics import JobMetrics, token
+from DocsToKG.ContentDownload.telemetry.metrics import METRICS, Gauges, QueueView, view_of
+from DocsToKG.ContentDownload.telemetry.observability import Observability, events_of_process
 from DocsToKG.ContentDownload.telemetry.tally import Tally
 from DocsToKG.ContentDownload.telemetry.traces import SPANS, JobTraces
 from DocsToKG.core.clock import Clock, ManualClock, SystemClock
@@ -88,10 +89,10 @@ class RealLibrary:
     def figures(self) -> tuple[Any, Any]:
         return otel.figures_of(self.meters.get_meter("test"), Observation)
 
-    def watch(self, clock: Clock) -> WatchedJobs:
+    def watch(self, clock: Clock, *more: Listener) -> Events:
         meters, gauges = self.figures()
         traces = JobTraces(Tracing(self.tracers.get_tracer("test")), worker_id="w")
-        return WatchedJobs(meters=meters, gauges=gauges, clock=clock, traces=traces)
+        return Events(*more, traces, JobMetrics(meters, gauges, clock))
 
     def close(self) -> None:
         self.tracers.shutdown()
@@ -158,7 +159,8 @@ def test_a_job_is_a_span_from_its_lease_to_its_acknowledged_end(library, queue, 
     watch.on_job_start(job)
     assert library.named("job") == []
     clock.advance(2.5)
-    watch.on_job_end(job, JobEnd.ERROR, "timeout (dns): files.example.org did not answer")
+    missed = DownloadOutcome(False, "error", reason="timeout")
+    watch.on_job_end(job, JobEnd.ERROR, "timeout (dns): files.example.org did not answer", missed)
     [span] = library.named("job")
     assert span.attributes == {
         "job.id": 1,
@@ -241,7 +243,7 @@ def test_a_wait_for_a_rate_feeds_the_rate_sleep_histogram_and_goes_on_to_the_rec
     """LIM-12."""
     told: list[Any] = []
 
-    class Record(NullSink):
+    class Record(Listener):
         def rate_wait(self, key: str, delay_ms: int, **about: Any) -> None:
             told.append((key, delay_ms, about))
 
@@ -251,7 +253,7 @@ def test_a_wait_for_a_rate_feeds_the_rate_sleep_histogram_and_goes_on_to_the_rec
         def breaker_transition(self, *words: Any, **about: Any) -> None:
             told.append((*words, about))
 
-    sink = library.watch(clock).attempts(Record())
+    sink = library.watch(clock, Record())
     sink.rate_wait("host:a.org", 1500, why="interval", work_id="w")
     sink.rate_wait("host:a.org", 0, why="rate")
     sink.attempt(Attempt(0.0, "arxiv", "an attempt", Verb.GET, AttemptStatus.HTTP_GET))
@@ -272,7 +274,8 @@ def test_a_wait_for_a_rate_feeds_the_rate_sleep_histogram_and_goes_on_to_the_rec
 
 def test_gauges_are_read_from_the_ledger_at_the_moment_of_asking(library, queue, clock):
     """MET-06, MET-16: whoever changed the queue, and however often it is asked, the figure is the ledger's."""
-    hide = library.watch(clock).show(view(queue, held=7, active=2))
+    watch, shown = library.watch(clock), view(queue, held=7, active=2)
+    watch.on_start(shown)
     job, *_ = leased(queue, 5)
     queue.ack(job.job_id, "done", fence=job.fence, lease_id=job.lease_id)
     queue.bulk_import([("local:new", {}, None)])
@@ -286,7 +289,7 @@ def test_gauges_are_read_from_the_ledger_at_the_moment_of_asking(library, queue,
     assert library.metric("content_workers_active") == {(): 2}
     assert library.metric("job_queue_depth") == {("content.download", "default"): 1}
     assert library.metric("contentdownload_queue_oldest_seconds") == {(): 12.5}
-    hide()
+    watch.on_stop(shown)
     assert library.metric("contentdownload_queue_depth") == {}
     assert library.metric("contentdownload_leases_held") == {}
 
@@ -294,7 +297,7 @@ def test_gauges_are_read_from_the_ledger_at_the_moment_of_asking(library, queue,
 def test_in_opentelemetry_depth_and_jobs_in_flight_are_up_down_values(queue, clock):
     """As the first family has them; they are still read and never counted."""
     library = RealLibrary()
-    library.watch(clock).show(view(queue))
+    library.watch(clock).on_start(view(queue))
     data: Any = library.reader.get_metrics_data()
     kinds = {m.name: type(m.data).__name__ for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics}
     library.close()
@@ -307,7 +310,7 @@ def test_waiting_jobs_are_told_apart_by_type_and_tenant(library, queue, clock):
     queue.ledger.enqueue_many(
         [NewJob("a", {}), NewJob("b", {}, tenant="lab"), NewJob("c", {}, tenant="lab"), NewJob("d", {}, job_type="x.y")]
     )
-    library.watch(clock).show(spans.view_of(queue.ledger, held=lambda: 0, active=lambda: 0, clock=clock))
+    library.watch(clock).on_start(view_of(queue.ledger, held=lambda: 0, active=lambda: 0, clock=clock))
     depths = library.metric("job_queue_depth")
     assert depths == {("content.download", "default"): 1, ("content.download", "lab"): 2, ("x.y", "default"): 1}
     assert library.metric("contentdownload_queue_depth") == {(): 3}, "downloads only"
@@ -315,16 +318,18 @@ def test_waiting_jobs_are_told_apart_by_type_and_tenant(library, queue, clock):
 
 def test_a_second_run_of_the_process_is_seen_too(library, queue, clock):
     """A meter keeps the first gauge of a name; what it reads is another's from then on."""
-    library.watch(clock).show(view(queue, held=1))()
+    watch, shown = library.watch(clock), view(queue, held=1)
+    watch.on_start(shown)
+    watch.on_stop(shown)
     leased(queue, 2)
-    library.watch(clock).show(view(queue, held=3))
-    library.watch(clock).show(view(queue, held=4))
+    library.watch(clock).on_start(view(queue, held=3))
+    library.watch(clock).on_start(view(queue, held=4))
     assert library.metric("contentdownload_leases_held") == {(): 7}
     assert library.metric("contentdownload_jobs_inflight") == {(): 2}  # one ledger, read once
 
 
 def test_a_ledger_that_cannot_be_read_gives_no_figure_and_no_failure(library, queue, clock):
-    library.watch(clock).show(view(queue, held=3))
+    library.watch(clock).on_start(view(queue, held=3))
     queue.close()
     assert library.metric("contentdownload_queue_depth") == {}
     assert library.metric("contentdownload_leases_held") == {(): 3}
@@ -333,34 +338,60 @@ def test_a_ledger_that_cannot_be_read_gives_no_figure_and_no_failure(library, qu
 # unwatched
 
 
-def test_where_nobody_set_a_provider_nothing_is_watched_and_nothing_stands_in_between(queue, clock):
+def test_where_nobody_set_a_provider_nobody_listens_and_nothing_is_in_between(queue, clock):
     """TRC-09: the library is installed and even loaded here, and still nothing is spent on it."""
-    watch, sink, [job] = job_watch(clock), NullSink(), leased(queue)
-    assert isinstance(watch, NullWatch)
-    assert not watch.hears_waits
-    assert watch.attempts(sink) is sink
+    events, [job] = events_of_process(clock), leased(queue)
+    names = [name for name, of in vars(Listener).items() if callable(of) and name != "hears"]
+    assert len(names) > 10
+    assert not any(events.hears(name) for name in names)
     download = object()
-    assert watch.download(download) is download  # type: ignore[arg-type, comparison-overlap]
-    assert watch.enqueued("local:0") is None
-    watch.show(view(queue))()
-    watch.on_lease([job], 1.0)
-    watch.on_job_start(job)
-    watch.on_stage(job, "resolve:archive")
-    watch.on_wait(job, "host", "a.org", 1.0)
-    watch.on_work_end(job, DownloadOutcome(False, "error"))
-    watch.on_completing(job, recorded=True)
-    watch.on_job_end(job, JobEnd.DONE)
-    watch.on_heartbeat(1)
-    watch.on_robots({})
+    nobody = Observability()
+    assert nobody.traced(download) is download  # type: ignore[arg-type, comparison-overlap]
+    assert nobody.trace_of("local:0") is None
+    events.on_start(view(queue))
+    events.on_lease([job], 1.0)
+    events.on_job_start(job)
+    events.on_stage(job, "resolve:archive")
+    events.on_wait(job, "host", "a.org", 1.0)
+    events.on_work_end(job, DownloadOutcome(False, "error"))
+    events.on_completing(job, recorded=True)
+    events.on_job_end(job, JobEnd.DONE)
+    events.on_heartbeat(1)
+    events.on_robots({})
+    events.on_stop(view(queue))
+
+
+def test_an_event_that_one_listener_hears_is_its_method_and_several_hear_it_in_order():
+    told: list[str] = []
+
+    class First(Listener):
+        def on_heartbeat(self, leases: int) -> None:
+            told.append(f"first {leases}")
+
+    class Second(Listener):
+        def on_heartbeat(self, leases: int) -> None:
+            told.append(f"second {leases}")
+
+        def on_robots(self, decisions: Any) -> None:
+            told.append("robots")
+
+    first, second = First(), Second()
+    events = Events(Listener(), first, second)
+    events.on_heartbeat(2)
+    events.on_robots({})
+    assert told == ["first 2", "second 2", "robots"]
+    assert events.on_robots == second.on_robots
+    assert not events.hears("attempt")
+    assert Events(events).on_robots == second.on_robots
 
 
 @pytest.mark.slow
 def test_the_library_is_not_loaded_for_a_run_that_nobody_watches():
     code = (
-        "import sys; from DocsToKG.ContentDownload.telemetry import spans, watching\n"
+        "import sys; from DocsToKG.ContentDownload.telemetry.observability import Exports, open_observability\n"
         "from DocsToKG.core.clock import SystemClock\n"
-        "with watching.open_watch(watching.Wanted(), clock=SystemClock(), run_id='r', worker_id='w') as it:\n"
-        "    assert isinstance(it.watch, spans.NullWatch)\n"
+        "with open_observability(Exports(), clock=SystemClock(), run_id='r', worker_id='w') as it:\n"
+        "    assert it.listeners == ()\n"
         "sys.exit(bool({'opentelemetry', 'structlog', 'prometheus_client'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], timeout=60)
@@ -374,14 +405,15 @@ def test_providers_that_were_set_for_the_whole_process_are_used():
         "from opentelemetry import metrics, trace\n"
         "from opentelemetry.sdk.metrics import MeterProvider\n"
         "from opentelemetry.sdk.trace import TracerProvider\n"
-        "from DocsToKG.ContentDownload.telemetry import otel, spans\n"
+        "from DocsToKG.ContentDownload.telemetry import observability, otel\n"
         "from DocsToKG.core.clock import SystemClock\n"
         "assert not otel.global_providers()\n"
         "trace.set_tracer_provider(TracerProvider(shutdown_on_exit=False))\n"
         "metrics.set_meter_provider(MeterProvider(shutdown_on_exit=False))\n"
         "found = otel.global_providers()\n"
         "assert found.tracer is not None and found.meter is not None\n"
-        "assert isinstance(spans.job_watch(SystemClock()), spans.WatchedJobs)"
+        "events = observability.events_of_process(SystemClock())\n"
+        "assert events.hears('on_job_end') and events.hears('on_completing')"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
@@ -398,7 +430,7 @@ def test_names_are_unique_and_carry_no_unit_of_the_library():
 
 
 def test_the_word_of_a_reason_is_short():
-    assert len(spans.token("x" * 500 + ": y")) <= 40
+    assert len(token("x" * 500 + ": y")) <= 40
 
 
 # at work
@@ -417,7 +449,7 @@ def orchestrated(
     with WorkQueue(root / "q.sqlite") as queue, record:
         queue.bulk_import((name, {}, None) for name in works)
         pipeline: Any = StandIn(act, limits, most=cfg.orchestrator.max_workers)
-        orchestrator = Orchestrator(cfg, queue, pipeline, record, watch=library.watch(clock))
+        orchestrator = Orchestrator(cfg, queue, pipeline, record, events=library.watch(clock))
         orchestrator.start()
         try:
             yield orchestrator, queue

@@ -29,7 +29,8 @@ from DocsToKG.ContentDownload.telemetry import (
     write_results,
 )
 from DocsToKG.ContentDownload.telemetry.manifest import COLUMNS
-from DocsToKG.ContentDownload.telemetry.otel import tracer
+from DocsToKG.ContentDownload.telemetry.observability import events_of_process
+from DocsToKG.ContentDownload.telemetry.otel import global_providers
 from DocsToKG.ContentDownload.telemetry.schema import schema_sql
 from DocsToKG.core.clock import ManualClock
 
@@ -390,25 +391,13 @@ def test_results_that_fail_half_way_leave_the_old_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["results.csv"]
 
 
-def test_without_opentelemetry_spans_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opentelemetry_nobody_listens_and_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """TRC-09."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with tracer().start_as_current_span("artifact", attributes={"doc_id": "doi:a"}) as span:
-        span.set_attribute("tier", "direct_oa")
-        span.record_exception(ValueError("x"))
-
-
-def test_with_opentelemetry_its_tracer_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "opentelemetry").mkdir()
-    (tmp_path / "opentelemetry" / "__init__.py").touch()
-    (tmp_path / "opentelemetry" / "trace.py").write_text("def get_tracer(name): return 'tracer of ' + name")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "opentelemetry", raising=False)
-    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
-    got = tracer()
-    for name in ("opentelemetry.trace", "opentelemetry"):
-        sys.modules.pop(name, None)
-    assert str(got) == "tracer of docstokg.contentdownload"
+    assert not global_providers()
+    assert not events_of_process(ManualClock()).hears("on_job_end")
 
 
 def test_the_licence_of_a_file_is_its_own_or_none() -> None:

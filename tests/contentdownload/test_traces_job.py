@@ -18,10 +18,9 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.workers import JobRetry, Worker
 from DocsToKG.ContentDownload.runner import DownloadRun
-from DocsToKG.ContentDownload.telemetry import RunTelemetry, watching
-from DocsToKG.ContentDownload.telemetry.metrics import Gauges, NoMeters
+from DocsToKG.ContentDownload.telemetry import RunTelemetry, observability
+from DocsToKG.ContentDownload.telemetry.events import Events, JobEnd
 from DocsToKG.ContentDownload.telemetry.otel import Providers
-from DocsToKG.ContentDownload.telemetry.spans import WatchedJobs
 from DocsToKG.ContentDownload.telemetry.traces import SPANS, JobTraces
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.ledger.base import NewJob
@@ -84,7 +83,7 @@ def about(span: ReadableSpan) -> dict[str, Any]:
 def traced(provider, monkeypatch) -> Seen:
     """Runs of this test find a provider that was set for the whole process."""
     found = Providers(tracer=provider[0].get_tracer("test"))
-    monkeypatch.setattr(watching, "global_providers", lambda: found)
+    monkeypatch.setattr(observability, "global_providers", lambda: found)
     seen: Seen = provider[1]
     return seen
 
@@ -152,10 +151,10 @@ def test_a_trace_that_a_producer_began_goes_on_in_the_worker(provider, tmp_path)
         )
         first, second = queue.ledger.lease("w", 2, 600)
     for job in (first, second):
-        traces.job_start(job)
-        traces.tier(job, "archive")
-        traces.completing(job, recorded=True)
-        traces.job_end(job, "done", "ok: https://x.org/?token=hunter2")
+        traces.on_job_start(job)
+        traces.on_stage(job, "resolve:archive")
+        traces.on_completing(job, recorded=True)
+        traces.on_job_end(job, JobEnd.DONE, "ok: https://x.org/?token=hunter2")
     by_work = {about(span)["artifact.id"]: span for span in seen.named("job")}
     assert f"{by_work['local:1'].context.trace_id:032x}" == theirs.split("-")[1]
     assert by_work["local:2"].context.trace_id != by_work["local:1"].context.trace_id
@@ -168,17 +167,17 @@ def test_whatever_is_open_ends_with_the_job_and_what_comes_late_is_ignored(provi
     with WorkQueue(tmp_path / "q.sqlite") as queue:
         queue.bulk_import([("local:1", {}, None)])
         [job] = queue.ledger.lease("w", 1, 600)
-    traces.job_start(job)
-    traces.tier(job, "direct_oa")
-    traces.job_end(job, "released", None)
+    traces.on_job_start(job)
+    traces.on_stage(job, "resolve:direct_oa")
+    traces.on_job_end(job, JobEnd.RELEASED)
     told = Counter(span.name for span in seen.spans)
     names = ("schedule", "lease", "worker_execute", "job", "artifact", "content.process_work", "resolve.tier")
     assert told == dict.fromkeys(names, 1)
-    traces.tier(job, "archive")
-    traces.wait(job, "host", "a.org", 1.0)
-    traces.work_end(job, DownloadOutcome(False, "error"))
-    traces.completing(job, recorded=True)
-    traces.job_end(job, "done", None)
+    traces.on_stage(job, "resolve:archive")
+    traces.on_wait(job, "host", "a.org", 1.0)
+    traces.on_work_end(job, DownloadOutcome(False, "error"))
+    traces.on_completing(job, recorded=True)
+    traces.on_job_end(job, JobEnd.DONE)
     assert Counter(span.name for span in seen.spans) == told
     assert traces.under_way == 0
 
@@ -186,13 +185,7 @@ def test_whatever_is_open_ends_with_the_job_and_what_comes_late_is_ignored(provi
 def test_a_job_that_is_run_while_the_caller_waits_has_its_spans(provider, tmp_path):
     """TRC-02: `Worker.run_one` opens them itself."""
     made, seen = provider
-    meters = NoMeters()
-    watch = WatchedJobs(
-        meters=meters,
-        gauges=Gauges(meters),
-        clock=SystemClock(),
-        traces=JobTraces(Tracing(made.get_tracer("test")), worker_id="w"),
-    )
+    events = Events(JobTraces(Tracing(made.get_tracer("test")), worker_id="w"))
 
     class Pipeline:
         def process(self, artifact: Any, ctx: Any) -> DownloadOutcome:
@@ -204,7 +197,7 @@ def test_a_job_that_is_run_while_the_caller_waits_has_its_spans(provider, tmp_pa
         queue.bulk_import([("local:1", {}, None)])
         [job] = queue.ledger.lease("w", 1, 600)
         pipeline: Any = Pipeline()
-        worker = Worker("w", ledger=queue.ledger, pipeline=pipeline, telemetry=record, retry=JobRetry(), watch=watch)
+        worker = Worker("w", ledger=queue.ledger, pipeline=pipeline, telemetry=record, retry=JobRetry(), events=events)
         assert worker.run_one(job) is not None
         record.flush()
         queue.ledger.job(job.job_id)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.net.limits.breakers import Breakers
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
@@ -43,7 +42,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def tally(clock: ManualClock) -> HostTally:
-    return HostTally(NullSink(), monotonic=clock.monotonic)
+    return HostTally(monotonic=clock.monotonic)
 
 
 @pytest.fixture

@@ -46,9 +46,10 @@ from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.index import is_over, knows_copies
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.ContentDownload.telemetry.events import Events
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
+from DocsToKG.ContentDownload.telemetry.observability import Exports, Observability, open_observability
 from DocsToKG.ContentDownload.telemetry.traces import Download
-from DocsToKG.ContentDownload.telemetry.watching import Wanted, Watching, open_watch
 from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
 from DocsToKG.ContentDownload.validation.policy import ValidationRules
 from DocsToKG.ContentDownload.way_out import (
@@ -98,8 +99,9 @@ class Parts:
     network: Network
     catalog: Catalog
     refetch: set[str]  # works that are fetched again although their file is known
-    watching: Watching  # who is told what happens
-    hosts: HostTally  # what was asked of whom
+    observability: Observability  # metrics, traces and the log, where they are configured
+    events: Events  # what happens, told to them, to the record and to `hosts`
+    hosts: HostTally  # requests by source and host
 
     def find_file(self, work_id: str) -> Path | None:
         """Where the record says the file of a work is."""
@@ -166,14 +168,15 @@ def open_parts(
         catalog = stack.enter_context(open_catalog(cfg, shared))
         if share != "guest":
             open_removal(cfg, clock=clock, shared=shared).uphold()
-        watching = stack.enter_context(
-            open_watch(_wanted(cfg), clock=clock, run_id=telemetry.run_id, worker_id=worker_id, share=share)
+        observability = stack.enter_context(
+            open_observability(_exports(cfg), clock=clock, run_id=telemetry.run_id, worker_id=worker_id, share=share)
         )
-        attempts = hosts = HostTally(watching.watch.attempts(telemetry))
+        hosts = HostTally()
+        events = Events(telemetry, *observability.listeners, hosts)
         network = stack.enter_context(
-            open_network(cfg, store=store, attempts=attempts, clock=clock, limits=limits, loop=loop)
+            open_network(cfg, store=store, attempts=events, clock=clock, limits=limits, loop=loop)
         )
-        stack.callback(_tell_network, network, telemetry, watching)
+        stack.callback(_note_network, network, telemetry, events)
         refetch: set[str] = set()
         if network.cache is not None:
             network.cache.reuse_for(lambda name: name in refetch and catalog.find_download(name) is not None)
@@ -182,8 +185,8 @@ def open_parts(
             network,
             store,
             clock,
-            attempts=attempts,
-            watched=watching.watch.download,
+            attempts=events,
+            traced=observability.traced,
             on_source=telemetry.source_attempt,
             already=lambda work: None if work.work_id in refetch else _already(catalog, store, work),
             takedowns=shared_takedowns(shared, cfg, clock),
@@ -194,7 +197,7 @@ def open_parts(
             starts_empty=shared is None and not catalog.query("SELECT 1 FROM downloads LIMIT 1").rows,
         )
         stack.callback(pipeline.close)
-        yield Parts(pipeline, telemetry, store, network, catalog, refetch, watching, hosts)
+        yield Parts(pipeline, telemetry, store, network, catalog, refetch, observability, events, hosts)
 
 
 @contextmanager
@@ -287,10 +290,10 @@ def _notes(cfg: ContentDownloadConfig) -> list[str]:
     return notes
 
 
-def _wanted(cfg: ContentDownloadConfig) -> Wanted:
-    """What is to be shown of a run. An endpoint of the environment may be meant for other programs."""
+def _exports(cfg: ContentDownloadConfig) -> Exports:
+    """What of a run is exported. An endpoint of the environment may be meant for other programs."""
     shown = cfg.telemetry
-    return Wanted(
+    return Exports(
         metrics_port=shown.metrics_port,
         metrics_file=Path(shown.metrics_file).expanduser() if shown.metrics_file else None,
         every_s=shown.metrics_every_seconds,
@@ -303,13 +306,13 @@ def _wanted(cfg: ContentDownloadConfig) -> Wanted:
     )
 
 
-def _tell_network(network: Network, telemetry: RunTelemetry, watching: Watching) -> None:
+def _note_network(network: Network, telemetry: RunTelemetry, events: Events) -> None:
     """What whoever reads the figures should know: a cache that failed cost requests, a robots.txt copies."""
     troubles: Mapping[str, int] = network.cache.troubles if network.cache is not None else {}
     if troubles:
         telemetry.note(f"the cache failed and was gone past: {_counted(troubles)}")
     decisions: Mapping[str, int] = network.robots.decisions if network.robots is not None else {}
-    watching.watch.on_robots(decisions)
+    events.on_robots(decisions)
     for note in network.refusals.notes if network.refusals is not None else ():
         telemetry.note(note)
     if set(decisions) - {"allowed", "exempt"}:
@@ -327,7 +330,7 @@ def _pipeline(
     clock: Clock,
     *,
     attempts: AttemptSink,
-    watched: Callable[[Download], Download] = lambda download: download,
+    traced: Callable[[Download], Download] = lambda download: download,
     on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
     already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
     takedowns: SharedTakedowns | None = None,
@@ -392,7 +395,7 @@ def _pipeline(
         tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],
         resolvers=registry.build(wanted, settings=resolver_settings(rules)),
         clients=network.clients,
-        download=watched(DeduplicatedDownload(download, open_stored=store.open, clock=clock, attempts=attempts)),
+        download=traced(DeduplicatedDownload(download, open_stored=store.open, clock=clock, attempts=attempts)),
         clock=clock,
         identify=identify,
         formats=cfg.download.formats,

@@ -25,8 +25,9 @@ from DocsToKG.ContentDownload.orchestrator.stages import Hands, NoteStage
 from DocsToKG.ContentDownload.orchestrator.workers import Ended, JobRetry, OnOutcome, Worker
 from DocsToKG.ContentDownload.pipeline import ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
-from DocsToKG.ContentDownload.telemetry.metrics import QueueView
-from DocsToKG.ContentDownload.telemetry.spans import JobWatch, job_watch, view_of
+from DocsToKG.ContentDownload.telemetry.events import Listener
+from DocsToKG.ContentDownload.telemetry.metrics import QueueView, view_of
+from DocsToKG.ContentDownload.telemetry.observability import events_of_process
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_worker_id
@@ -81,7 +82,7 @@ class Orchestrator:
         worker_id: str | None = None,
         on_outcome: OnOutcome | None = None,
         clock: Clock | None = None,
-        watch: JobWatch | None = None,
+        events: Listener | None = None,
         in_hand: Hands | None = None,
         lease: Lease | None = None,
         note_stage: NoteStage | None = None,
@@ -91,7 +92,7 @@ class Orchestrator:
         settings = cfg.orchestrator
         self.worker_id = worker_id or new_worker_id()
         self._clock = clock or SystemClock()
-        self._watch = watch or job_watch(self._clock)
+        self._events = events or events_of_process(self._clock)
         self._ledger = queue.ledger
         self._lease = lease
         self._ttl_s = float(settings.lease_ttl_seconds)
@@ -119,7 +120,7 @@ class Orchestrator:
             on_fault=self._fail,
             pressure=self.pressure,
             clock=self._clock,
-            watch=self._watch,
+            events=self._events,
             more_to_come=lambda: self._live > 1,  # one may be about to go
             note_stage=note_stage,
             in_hand=in_hand,
@@ -136,7 +137,7 @@ class Orchestrator:
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._failure: BaseException | None = None
-        self._hide: Callable[[], None] = lambda: None
+        self._shown: QueueView | None = None
         self._dispatcher, self._heartbeat, self._doubter = (
             threading.Thread(target=self._guard, args=(loop,), name=f"{loop.__name__.strip('_')}", daemon=True)
             for loop in (self._dispatch, self._beat, self._doubt)
@@ -144,7 +145,8 @@ class Orchestrator:
         telemetry.on_failure(self._fail)
 
     def start(self) -> None:
-        self._hide = self._watch.show(self._view())
+        self._shown = self._view()
+        self._events.on_start(self._shown)
         self._dispatcher.start()
         self._heartbeat.start()
         self._doubter.start()
@@ -160,7 +162,8 @@ class Orchestrator:
         finally:
             # Until here leases are kept alive: what is still running is not to be handed to somebody else.
             self._over.set()
-            self._hide()
+            if self._shown is not None:
+                self._events.on_stop(self._shown)
         _join(self._heartbeat)
         _join(self._doubter)
         if self._failure is not None:
@@ -231,7 +234,7 @@ class Orchestrator:
             pause_s = _FIRST_LOOK_S
             asked_at = self._clock.monotonic()
             jobs = self._lease(room) if self._lease is not None else self._lease_due(room)
-            self._watch.on_lease(jobs, self._clock.monotonic() - asked_at)
+            self._events.on_lease(jobs, self._clock.monotonic() - asked_at)
             self._look_ahead(asked_at)
             if jobs:
                 self._begin(jobs, asked_at)
@@ -270,7 +273,7 @@ class Orchestrator:
         asked_at = self._clock.monotonic()
         still_ours = self._ledger.heartbeat(self.worker_id, self._ttl_s)
         self._renewed_at = asked_at
-        self._watch.on_heartbeat(len(still_ours))
+        self._events.on_heartbeat(len(still_ours))
         lost = [ours for lease, ours in held.items() if lease not in still_ours]
         for ours in lost:
             ours.token.cancel()
@@ -331,7 +334,7 @@ class Orchestrator:
     async def _run(self, ours: _Held) -> None:
         job, waits = ours.job, ours.waits
         try:
-            self._watch.on_job_start(job)
+            self._events.on_job_start(job)
             working = self._worker.run_job(job, ours.token, waits, partial(setattr, ours, "begun", True))
             ended = Ended(await called_off_by(ours.token, working), None, waits.shut_host)
         except asyncio.CancelledError:

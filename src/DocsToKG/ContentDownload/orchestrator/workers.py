@@ -24,8 +24,8 @@ from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.orchestrator.stages import Hands, JobStages, NoteStage
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.ContentDownload.telemetry.events import Events, Listener, end_of
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
-from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, end_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.urls import mask_text
@@ -84,7 +84,7 @@ class Worker:
         on_fault: Callable[[BaseException], None] = lambda error: None,
         pressure: Pressure | None = None,
         clock: Clock | None = None,
-        watch: JobWatch | None = None,
+        events: Listener | None = None,
         more_to_come: Callable[[], bool] = lambda: True,
         note_stage: NoteStage | None = None,
         in_hand: Hands | None = None,
@@ -101,8 +101,7 @@ class Worker:
         self._pressure = pressure or Pressure()
         self._clock = clock or SystemClock()
         self._monotonic = monotonic = self._clock.monotonic
-        self._watch = watch or NullWatch()
-        self._is_watched = type(self._watch) is not NullWatch
+        self._events = events or Events()
         self._works: dict[str, WorkArtifact] = {}  # by the leases under which they are worked on
         self._stages = JobStages(
             submit=ledger.tell_progress, monotonic=monotonic, on_refused=self._blame, note=note_stage, in_hand=in_hand
@@ -113,20 +112,19 @@ class Worker:
     ) -> DownloadOutcome:
         """The job's work. `on_begin` is told when it has met the network."""
         work = self._works[job.lease_id] = _artifact(job)
-        if self._watch.hears_waits:
-            waits.on_slot_wait = partial(self._watch.on_wait, job)
+        if self._events.hears("on_wait"):
+            waits.on_slot_wait = partial(self._events.on_wait, job)
         outcome = await self._pipeline.obtain(work, self.context(job, cancel, on_begin, waits))
-        if self._is_watched:
-            self._watch.on_work_end(job, outcome)
+        self._events.on_work_end(job, outcome)
         return outcome
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
         """The whole job while the caller waits. None when the job itself failed; what stops the run is raised, after
         the job was given back."""
-        self._watch.on_job_start(job)
+        self._events.on_job_start(job)
         try:
             ended = Ended(value=self._pipeline.process(_artifact(job), self.context(job, CancelToken(), at_once=True)))
-            self._watch.on_work_end(job, ended.value)
+            self._events.on_work_end(job, ended.value)
         except Exception as error:
             ended = Ended(error=error)
         self.close_job(job, ended)
@@ -149,7 +147,7 @@ class Worker:
     ) -> JobContext:
         """A job counts as begun once it has met the network: one that only stood before a gate when its process died
         is no suspect."""
-        on_tier = partial(self._watch.on_stage, job) if self._is_watched else None
+        on_tier = partial(self._events.on_stage, job) if self._events.hears("on_stage") else None
         place = self._stages.enter(job, at_once=at_once, on_begin=on_begin, on_tier=on_tier)
         return JobContext(cancel, on_stage=place.come_to, on_begin=place.begin, is_first=job.fence == 1, waits=waits)
 
@@ -212,9 +210,9 @@ class Worker:
         submit(order).add_done_callback(lambda done: self._answered(ordered, done.exception() or done.result()))
 
     def _tell_completing(self, orders: Sequence[Ordered]) -> None:
-        if self._is_watched:
+        if self._events.hears("on_completing"):
             for job, order, _, _ in orders:
-                self._watch.on_completing(job, recorded=not isinstance(order, Release))
+                self._events.on_completing(job, recorded=not isinstance(order, Release))
 
     def _all_answered(self, orders: Sequence[Ordered], done: Future[Sequence[Any]]) -> None:
         error = done.exception()
@@ -227,8 +225,7 @@ class Worker:
         is_refused = isinstance(answer, Exception)
         try:
             try:
-                if self._is_watched:
-                    self._watch.on_job_end(job, *end_of(order, answer))
+                self._events.on_job_end(job, *end_of(order, answer), outcome)
                 if outcome is not None and not is_refused and answer != JobState.QUEUED:
                     self._on_outcome(job.artifact_id, outcome)
             finally:

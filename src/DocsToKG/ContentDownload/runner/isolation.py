@@ -144,7 +144,7 @@ class Isolation:
             for work_id, fields in word.get("outcomes", ()):
                 self._on_outcome(work_id, DownloadOutcome(**fields))
             if "figures" in word:
-                self._parts.watching.hear(word["figures"])
+                self._parts.observability.merge(word["figures"])
             for note in word.get("notes", ()):
                 self._parts.telemetry.note(note)
         except Exception as error:

@@ -10,7 +10,7 @@ import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.order import Order
+from DocsToKG.ContentDownload.telemetry.metrics import QueueView, view_of
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.interrupts import raise_if_wished
 from DocsToKG.Orchestrator.control.workers.liveness import free_dead
@@ -52,9 +53,9 @@ class ManyProcesses:
     ) -> None:
         self._ledger = ledger
         self._telemetry = parts.telemetry
-        self._watching = parts.watching
+        self._observability, self._events = parts.observability, parts.events
         self._held: dict[Member, int] = {}  # leases, as each process said last
-        self._hide: Callable[[], None] = lambda: None
+        self._shown: QueueView | None = None
         self._on_outcome = on_outcome
         self._clock = clock
         self._failure: BaseException | None = None
@@ -75,16 +76,14 @@ class ManyProcesses:
         parts.telemetry.on_failure(self._fail)
 
     def start(self) -> None:
-        from DocsToKG.ContentDownload.telemetry.spans import view_of
-
-        view = view_of(
+        self._shown = view_of(
             self._ledger,
             held=lambda: sum(self._held.get(member, 0) for member in self.crew.members),
             active=lambda: self.active,
             clock=self._clock,
             processes=lambda: len(self.crew.members),
         )
-        self._hide = self._watching.watch.show(view)
+        self._events.on_start(self._shown)
         self.crew.start()
         self._follower.start()
 
@@ -95,7 +94,8 @@ class ManyProcesses:
             self.crew.stop(grace_s)
         finally:
             self._over.set()
-            self._hide()
+            if self._shown is not None:
+                self._events.on_stop(self._shown)
         self._follower.join()
         self._free()
         if self._failure is not None:
@@ -175,7 +175,7 @@ class ManyProcesses:
     def _take_in(self, member: Member, word: Word) -> None:
         if "figures" in word:
             self._held[member] = word["held"]
-            self._watching.hear(word["figures"])
+            self._observability.merge(word["figures"])
         for note in word.get("notes", ()):
             self._telemetry.note(note)
 

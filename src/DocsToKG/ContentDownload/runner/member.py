@@ -59,7 +59,6 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
         parts.store.show_temps(worker_id)
 
     def on_outcome(work_id: str, outcome: DownloadOutcome) -> None:
-        parts.hosts.ended(outcome)
         boss.gather("outcomes", (work_id, _plain(outcome)))
         if orchestrator.held <= 1:  # this one, and nobody comes after it
             boss.say_gathered()
@@ -72,7 +71,7 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
         relative_path=parts.recorded_path,
         worker_id=worker_id,
         on_outcome=on_outcome,
-        watch=parts.watching.watch,
+        events=parts.events,
         in_hand=in_hand,
         lease=None if suspects is None else suspects.lease,
         note_stage=None if suspects is None else in_hand.note_stage,
@@ -81,7 +80,7 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
         suspects.when_idle = orchestrator.halt
     parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
     reports = reporter_of(order.cfg, queue.ledger, orchestrator, parts)
-    with parts.watching.telling(boss.say, lambda: {"held": orchestrator.held}), reports:
+    with parts.observability.sending(boss.say, lambda: {"held": orchestrator.held}), reports:
         serve(orchestrator, boss)
     return parts.telemetry
 

@@ -173,7 +173,7 @@ class DownloadRun:
     @property
     def metrics_address(self) -> str | None:
         """Where the figures of this run are served, if they are."""
-        return self._parts.watching.address
+        return self._parts.observability.address
 
     def remember(self, config_file: str | None, overrides: Mapping[str, Any]) -> None:
         """Write down how this run was started, so that `resume`, `report` and `catalog` find everything."""
@@ -311,7 +311,7 @@ class DownloadRun:
             self._queue.ledger,
             self._parts,
             keep_open=[self.folder.lock],
-            on_outcome=self._on_outcome,
+            on_outcome=self._count_outcome,
             clock=self._clock,
         )
 
@@ -323,9 +323,9 @@ class DownloadRun:
             self._parts.telemetry,
             relative_path=self._parts.recorded_path,
             worker_id=self._worker_id,
-            on_outcome=self._on_outcome,
+            on_outcome=self._count_outcome,
             clock=self._clock,
-            watch=self._parts.watching.watch,
+            events=self._parts.events,
             in_hand=self._here.in_hand(),
         )
         self._parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
@@ -510,7 +510,7 @@ class DownloadRun:
 
     def _enqueue_batch(self, works: list[WorkArtifact], retry_failed: bool) -> None:
         ledger, taking_up = self._queue.ledger, TakingUp(ledger=self._queue.ledger, parts=self._parts)
-        attempts, trace = self._cfg.orchestrator.max_job_attempts, self._parts.watching.watch.enqueued
+        attempts, trace = self._cfg.orchestrator.max_job_attempts, self._parts.observability.trace_of
         ended = {} if retry_failed else recall.unknown_ends(ledger, self._parts.catalog, works)
         jobs = [
             NewJob(
@@ -538,11 +538,6 @@ class DownloadRun:
             self._tally.ends[OutcomeClass.ERROR] += sum(how == "deadly" for how in standing.values())
             if not retry_failed:
                 self._tally.ends[OutcomeClass.ERROR] += len(missed) + len(ended)
-
-    def _on_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
-        if not self.is_in_many:
-            self._parts.hosts.ended(outcome)
-        self._count_outcome(work_id, outcome)
 
     def _count_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
         """Of any process of this run; each has told its own part of what it asked of hosts."""

@@ -1,6 +1,6 @@
 """What was asked of each host and how it answered, for whoever watches the run from outside.
 
-Stands before the record and hands everything on. Knows sources, hosts and counts; not where they are told. Promises:
+Knows sources, hosts and counts; not where they are told. Promises:
 a few additions for each request; a bounded number of hosts, beyond which new ones count for their source alone; the
 changes of breakers are kept in their order until they are taken, the latest of them where there are too many.
 """
@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Attempt, DownloadOutcome
 from DocsToKG.ContentDownload.telemetry.attempts import SENT
+from DocsToKG.ContentDownload.telemetry.events import JobEnd, Listener
+from DocsToKG.Orchestrator.ledger.base import LeasedJob
 
 _MOST = 400
 _MOST_CHANGES = 200
@@ -46,18 +47,16 @@ class BreakerChange(NamedTuple):
     at: float
 
 
-class HostTally:
+class HostTally(Listener):
     """Counts by source and host, from any thread."""
 
-    def __init__(self, sink: AttemptSink, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._sink = sink
+    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.monotonic = monotonic
         self._changes: deque[BreakerChange] = deque(maxlen=_MOST_CHANGES)
         self._lock = threading.Lock()
         self._counts: dict[Place, HostCounts] = {}
 
     def attempt(self, attempt: Attempt) -> None:
-        self._sink.attempt(attempt)
         sent, size = attempt.status in SENT, attempt.bytes_written or 0
         if not (sent or size) or (attempt.from_cache and not attempt.revalidated):
             return
@@ -76,23 +75,21 @@ class HostTally:
                     counts.answered += 1
                 counts.last_status = status if status is not None else counts.last_status
 
-    def rate_wait(self, key: str, delay_ms: int, *, why: str, **about: Any) -> None:
-        self._sink.rate_wait(key, delay_ms, why=why, **about)
-
-    def breaker_transition(self, key: str, old_state: str, new_state: str, **about: Any) -> None:
+    def breaker_transition(self, key: str, old_state: str, new_state: str, **change: Any) -> None:
         """A source whose breaker changed is news, also where it has obtained nothing yet."""
-        self._sink.breaker_transition(key, old_state, new_state, **about)
         kind, _, source = key.partition(":")
-        why, for_s = str(about.get("reason") or ""), about.get("reset_timeout_s")
+        why, for_s = str(change.get("reason") or ""), change.get("reset_timeout_s")
         with self._lock:
             self._changes.append(BreakerChange(key, new_state, why, for_s, self.monotonic()))
             if kind == "resolver":
                 self._of(source, "")
 
-    def ended(self, outcome: DownloadOutcome) -> None:
+    def on_job_end(
+        self, job: LeasedJob, end: JobEnd, reason: str | None = None, outcome: DownloadOutcome | None = None
+    ) -> None:
         """A work ended; where it was obtained, its source has one more."""
-        source = outcome.meta.get("resolver")
-        if outcome.ok and source:
+        source = outcome.meta.get("resolver") if outcome is not None and outcome.ok and end.is_final else None
+        if source:
             with self._lock:
                 self._of(str(source), "").works += 1
 

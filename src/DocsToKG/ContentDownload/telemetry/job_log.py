@@ -6,11 +6,14 @@ Knows the names of the events, which are a contract, and their levels. Does not 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
+from DocsToKG.ContentDownload.api.ports import Change, Whose
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Reason
+from DocsToKG.ContentDownload.telemetry.events import JobEnd, Listener
 from DocsToKG.ContentDownload.telemetry.logs import Log
+from DocsToKG.ContentDownload.telemetry.metrics import QueueView
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 
 # Every event with its level and when it is said: the reference is held against it.
@@ -34,7 +37,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
 _LONG_WAIT_MS = 1_000
 
 
-class JobLog:
+class JobLog(Listener):
     """The events of one process."""
 
     def __init__(self, log: Log, *, worker_id: str = "", leases: bool = True) -> None:
@@ -47,35 +50,40 @@ class JobLog:
         self._tiers: dict[str, str] = {}  # by lease
         self._is_idle = False
 
-    def started(self) -> None:
+    def on_start(self, view: QueueView) -> None:
         if self._leases:
             self._say("worker_started")
 
-    def shutdown(self) -> None:
+    def on_stop(self, view: QueueView) -> None:
         if self._leases:
             self._say("worker_shutdown")
 
-    def leased(self, count: int) -> None:
+    def on_lease(self, jobs: Sequence[LeasedJob], took_s: float) -> None:
         """Asking in vain is how an idle process waits: it is said once."""
         with self._lock:
-            idle = not count and not self._jobs
+            idle = not jobs and not self._jobs
             changed, self._is_idle = idle and not self._is_idle, idle
         if changed:
             self._say("worker_idle")
 
-    def job_start(self, job: LeasedJob) -> None:
+    def on_job_start(self, job: LeasedJob) -> None:
         with self._lock:
             self._jobs[job.artifact_id] = job
         self._say("job_started", job, status="in_progress")
 
-    def tier(self, job: LeasedJob, tier: str) -> None:
+    def on_stage(self, job: LeasedJob, stage: str) -> None:
+        tier = stage.removeprefix("resolve:")
+        if tier == stage:
+            return
         before = self._tiers.get(job.lease_id)
         self._tiers[job.lease_id] = tier
         if before is not None:
             self._say("tier_exhausted", job, tier=before)
         self._say("tier_started", job, tier=tier)
 
-    def job_end(self, job: LeasedJob, end: str, reason: str | None, outcome: DownloadOutcome | None) -> None:
+    def on_job_end(
+        self, job: LeasedJob, end: JobEnd, reason: str | None = None, outcome: DownloadOutcome | None = None
+    ) -> None:
         with self._lock:
             if self._jobs.get(job.artifact_id) is job:
                 del self._jobs[job.artifact_id]
@@ -86,13 +94,13 @@ class JobLog:
             self._say("tiers_exhausted", job, chain=outcome.meta.get("fallback_chain"), cause=outcome.meta.get("cause"))
         if (reason or "").startswith(Reason.WORKER_EXCEPTION):
             self._say("worker_exception", job, reason=reason, incident=True)
-        if end == "lost":
+        if end is JobEnd.LOST:
             self._say("lease_lost", job, reason=reason)
         meta = outcome.meta if outcome is not None else {}
         self._say(
             "job_ended",
             job,
-            status=end,
+            status=end.value,
             reason=reason,
             resolver=meta.get("resolver"),
             tier=meta.get("tier"),
@@ -113,19 +121,30 @@ class JobLog:
         elif attempt.http_status is not None and (attempt.http_status == 429 or attempt.http_status >= 500):
             self._of_work("backoff", attempt, reason=_backoff_reason(attempt), **about)
 
-    def rate_wait(self, key: str, delay_ms: int, why: str, work_id: str | None) -> None:
+    def rate_wait(self, key: str, delay_ms: int, *, why: str, **whose: Unpack[Whose]) -> None:
+        if delay_ms <= 0:
+            return
+        work_id = whose.get("work_id")
         level = "info" if delay_ms >= _LONG_WAIT_MS else "debug"
         job = self._jobs.get(work_id or "")
         self._say("backoff", job, level=level, reason="rate-limit", rule=why, key=key, ms=delay_ms, work_id=work_id)
 
-    def breaker(self, key: str, old: str, new: str, reason: str | None) -> None:
-        opened = new == "open"
+    def breaker_transition(self, key: str, old_state: str, new_state: str, **change: Unpack[Change]) -> None:
+        opened = new_state == "open"
         level = "warning" if opened else "info"
-        self._say("breaker", level=level, key=key, before=old, now=new, reason=reason, incident=opened)
+        self._say(
+            "breaker",
+            level=level,
+            key=key,
+            before=old_state,
+            now=new_state,
+            reason=change.get("reason"),
+            incident=opened,
+        )
 
-    def robots_decisions(self, counts: Mapping[str, int]) -> None:
-        if counts:
-            self._say("robots_decisions", counts=dict(counts))
+    def on_robots(self, decisions: Mapping[str, int]) -> None:
+        if decisions:
+            self._say("robots_decisions", counts=dict(decisions))
 
     def _of_work(self, event: str, attempt: Attempt, **fields: Any) -> None:
         self._say(event, self._jobs.get(attempt.work_id or ""), **fields)

@@ -179,12 +179,8 @@ def _as_json(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
 @contextlib.contextmanager
 def open_log(
     *, level: str, form: LogFormat, path: Path | None, bound: Mapping[str, Any] | None = None
-) -> Iterator[Log | None]:
-    """The log of this process: into the file, which several processes may share, or to standard error. None when it
-    is off."""
-    if level == "off":
-        yield None
-        return
+) -> Iterator[Log]:
+    """The log of this process: into the file, which several processes may share, or to standard error."""
     if path is None:
         yield Log(_StandardError(), level=level, form=form, bound=bound)
         return

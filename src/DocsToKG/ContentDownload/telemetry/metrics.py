@@ -10,7 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol
+
+from DocsToKG.core.clock import Clock
+from DocsToKG.Orchestrator.jobs.states import JobState
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, JobFilter, Ledger
 
 DISPATCH_SPAN = "orchestrator.dispatch"
 JOB_SPAN = "job"
@@ -202,38 +207,6 @@ class Meters(Protocol):
     def observe(self, metric: Metric, read: Callable[[], Iterable[Reading]]) -> None: ...
 
 
-class NoMeters:
-    """Forgets everything."""
-
-    def add(self, metric: Metric, amount: int = 1, **labels: str) -> None:
-        return None
-
-    def record(self, metric: Metric, value: float, **labels: str) -> None:
-        return None
-
-    def observe(self, metric: Metric, read: Callable[[], Iterable[Reading]]) -> None:
-        return None
-
-
-class AllMeters:
-    """Tells several the same."""
-
-    def __init__(self, meters: Iterable[Meters]) -> None:
-        self._meters = tuple(meters)
-
-    def add(self, metric: Metric, amount: int = 1, **labels: str) -> None:
-        for meters in self._meters:
-            meters.add(metric, amount, **labels)
-
-    def record(self, metric: Metric, value: float, **labels: str) -> None:
-        for meters in self._meters:
-            meters.record(metric, value, **labels)
-
-    def observe(self, metric: Metric, read: Callable[[], Iterable[Reading]]) -> None:
-        for meters in self._meters:
-            meters.observe(metric, read)
-
-
 @dataclass(frozen=True, slots=True)
 class QueueView:
     """Where the gauges of one orchestrator are read. `ledger` names the ledger; the rest are looks at it."""
@@ -269,13 +242,12 @@ class Gauges:
         for metric, name in ((SIGNAL_LISTENING, "is_listening"), (SIGNAL_TROUBLES, "troubles")):
             meters.observe(metric, lambda name=name: self._of_processes(lambda view: getattr(view.signal, name, 0)))  # type: ignore[misc]
 
-    def show(self, view: QueueView) -> Callable[[], None]:
-        """Read the gauges there from now on, until the function that is returned is called."""
+    def show(self, view: QueueView) -> None:
+        """Read the gauges there from now on."""
         with self._lock:
             self._views.append(view)
-        return lambda: self._hide(view)
 
-    def _hide(self, view: QueueView) -> None:
+    def hide(self, view: QueueView) -> None:
         with self._lock:
             self._views = [shown for shown in self._views if shown is not view]
 
@@ -296,20 +268,25 @@ class Gauges:
         return [(float(sum(count(view) for view in views)), {})] if views else []
 
 
-class AllGauges:
-    """Shows several the same."""
+def view_of(
+    ledger: Ledger,
+    *,
+    held: Callable[[], int],
+    active: Callable[[], int],
+    clock: Clock,
+    processes: Callable[[], int] = lambda: 1,
+) -> QueueView:
+    """Where the gauges of an orchestrator on this ledger are read."""
 
-    def __init__(self, gauges: Iterable[Gauges]) -> None:
-        self._gauges = tuple(gauges)
+    def oldest_s() -> float | None:
+        oldest = ledger.list_jobs(JobState.QUEUED, limit=1, wanted=JobFilter(job_type=DEFAULT_JOB_TYPE))
+        return clock.now() - oldest[0].created_at if oldest else None
 
-    def show(self, view: QueueView) -> Callable[[], None]:
-        hides = [gauges.show(view) for gauges in self._gauges]
-
-        def hide() -> None:
-            for each in hides:
-                each()
-
-        return hide
+    path = str(getattr(ledger, "path", id(ledger)))
+    signal = getattr(ledger, "signal", None)
+    return QueueView(
+        path, partial(ledger.stats, DEFAULT_JOB_TYPE), oldest_s, held, active, ledger.depths, processes, signal
+    )
 
 
 def _readings(view: QueueView, look: Callable[[QueueView], Iterable[Reading]]) -> list[Reading]:

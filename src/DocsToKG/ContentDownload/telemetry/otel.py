@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.telemetry.metrics import METRICS, Gauges, Meters, Metric, Reading
@@ -20,69 +19,6 @@ from DocsToKG.Orchestrator.tracing import COLLECTOR_S, is_set, spans_to, tracer_
 
 _INSTRUMENTATION = "docstokg.contentdownload"
 _FLUSH_MS = 5_000
-
-
-class Span(Protocol):
-    """The part of an OpenTelemetry span that this package uses."""
-
-    def set_attribute(self, key: str, value: Any) -> None: ...
-
-    def add_event(self, name: str, attributes: Mapping[str, Any] | None = None) -> None: ...
-
-    def record_exception(self, exception: BaseException) -> None: ...
-
-    def end(self, end_time: int | None = None) -> None: ...
-
-
-class Tracer(Protocol):
-    """The part of an OpenTelemetry tracer that this package uses. Times are Unix nanoseconds."""
-
-    def start_as_current_span(
-        self, name: str, *, attributes: Mapping[str, Any] | None = None
-    ) -> AbstractContextManager[Span]: ...
-
-    def start_span(
-        self, name: str, *, attributes: Mapping[str, Any] | None = None, start_time: int | None = None
-    ) -> Span: ...
-
-
-class NoSpan:
-    """Forgets everything."""
-
-    def set_attribute(self, key: str, value: Any) -> None:
-        return None
-
-    def add_event(self, name: str, attributes: Mapping[str, Any] | None = None) -> None:
-        return None
-
-    def record_exception(self, exception: BaseException) -> None:
-        return None
-
-    def end(self, end_time: int | None = None) -> None:
-        return None
-
-
-class NoTracer:
-    """Gives spans that forget everything."""
-
-    def start_as_current_span(
-        self, name: str, *, attributes: Mapping[str, Any] | None = None
-    ) -> AbstractContextManager[Span]:
-        return contextlib.nullcontext(NoSpan())
-
-    def start_span(
-        self, name: str, *, attributes: Mapping[str, Any] | None = None, start_time: int | None = None
-    ) -> Span:
-        return NoSpan()
-
-
-def tracer() -> Tracer:
-    """The tracer of this package: OpenTelemetry's when it is installed."""
-    try:
-        trace = import_module("opentelemetry.trace")
-    except ImportError:
-        return NoTracer()
-    return cast(Tracer, trace.get_tracer(_INSTRUMENTATION))
 
 
 class Providers(NamedTuple):

@@ -31,6 +31,7 @@ from DocsToKG.ContentDownload.telemetry.closing import (
     mend_summary,
     refresh_snapshots,
 )
+from DocsToKG.ContentDownload.telemetry.events import Listener
 from DocsToKG.ContentDownload.telemetry.folder import (
     followers,
     in_our_words,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 SINKS = ("csv", "jsonl", "sqlite")
 
 
-class RunTelemetry:
+class RunTelemetry(Listener):
     """Takes every row of a run, from any thread. Use as a context manager.
 
     `sinks` choose the files; without `sqlite` the database is a private one that vanishes with the run. `database`

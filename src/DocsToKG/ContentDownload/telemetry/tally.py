@@ -7,20 +7,56 @@ bounded; counters only grow; adding costs one lock and one look-up.
 
 from __future__ import annotations
 
+import re
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.telemetry import metrics
-from DocsToKG.ContentDownload.telemetry.labels import NONE, OTHER, LabelBounds
 from DocsToKG.ContentDownload.telemetry.metrics import METRICS, Metric, Reading
 
+OTHER = "other"
+NONE = "none"
+
+_LONGEST = 80
+_UNPRINTABLE = re.compile(r"[^\x21-\x7e\u00a1-\ud7ff\ue000-\ufffd]")
+_MOST = 64
+# Reasons and statuses are words of ours, of which there are more than sources and tiers.
+_OWN: Mapping[str, int] = {"reason": 128, "status": 128}
 _MOST_SERIES = 2_000  # of one metric; a histogram has one for each bucket besides
 _BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
 
 Values = tuple[str, ...]
 Counts = dict[str, Any]
+
+
+class LabelBounds:
+    """The values in use, label by label. `on_fold` is told the label of each value that became `other`."""
+
+    def __init__(self, *, most_hosts: int = 100, on_fold: Callable[[str], None] = lambda label: None) -> None:
+        self._most = {**_OWN, "host": most_hosts}
+        self._on_fold = on_fold
+        self._known: dict[str, dict[str, str]] = {}
+        self._lock = threading.Lock()
+
+    def value(self, label: str, value: str) -> str:
+        """The value to count under."""
+        known = self._known.get(label)
+        found = known.get(value) if known is not None else None
+        return found if found is not None else self._take_in(label, value)
+
+    def _take_in(self, label: str, value: str) -> str:
+        if value == OTHER:
+            return OTHER
+        clean = _UNPRINTABLE.sub("?", str(value)[:_LONGEST]) or NONE
+        with self._lock:
+            known = self._known.setdefault(label, {})
+            if clean in known or len(known) < self._most.get(label, _MOST):
+                known[clean] = clean
+                return clean
+        self._on_fold(label)
+        return OTHER
 
 
 class Tally:
@@ -69,6 +105,9 @@ class Tally:
         reader = self._readers.get(metric.name)
         readings = list(reader()) if reader is not None else []
         return {self._values(metric, labels): value for value, labels in readings}
+
+    def readings(self, metric: Metric) -> list[Reading]:
+        return [(value, dict(zip(metric.labels, labels, strict=True))) for labels, value in self.gauges(metric).items()]
 
     def take(self) -> Counts:
         """What was counted since this was last asked, ready for JSON; empty when nothing was."""

@@ -10,7 +10,7 @@ know exporters. Promises: whatever is open when a job ends is ended; a loser of 
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from time import time_ns
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.telemetry import metrics
 from DocsToKG.ContentDownload.telemetry.attempts import SENT
+from DocsToKG.ContentDownload.telemetry.events import JobEnd, Listener
 from DocsToKG.core.urls import mask_text, mask_url
 from DocsToKG.Orchestrator.ledger.base import LeasedJob, TracedJob
 from DocsToKG.Orchestrator.tracing import Tracing
@@ -89,7 +90,7 @@ class _Open:
         return self.tier if self.tier is not None else self.work
 
 
-class JobTraces:
+class JobTraces(Listener):
     """The traces of one process."""
 
     def __init__(self, tracing: Tracing, *, worker_id: str = "") -> None:
@@ -112,12 +113,15 @@ class JobTraces:
         span.end()
         return words
 
-    def dispatch(self, leased: int, took_s: float) -> None:
+    def on_lease(self, jobs: Sequence[LeasedJob], took_s: float) -> None:
+        # Asking in vain is how an idle process waits; a span for each question would only be noise.
+        if not jobs:
+            return
         now = time_ns()
-        span = self._tracing.start(metrics.DISPATCH_SPAN, None, {"leased": leased}, now - round(took_s * 1e9))
+        span = self._tracing.start(metrics.DISPATCH_SPAN, None, {"leased": len(jobs)}, now - round(took_s * 1e9))
         span.end(now)
 
-    def job_start(self, job: LeasedJob) -> None:
+    def on_job_start(self, job: LeasedJob) -> None:
         start, names = self._tracing.start, {"job.id": job.job_id, "artifact.id": job.artifact_id}
         producer = self._tracing.remote(job.trace_context)
         executing = start("worker_execute", producer, {"job.id": job.job_id, "worker.id": self._worker_id})
@@ -137,19 +141,22 @@ class JobTraces:
             if 0 < begin <= end:
                 self._tracing.start(name, parent, {"job.id": job.job_id}, begin).end(end)
 
-    def tier(self, job: LeasedJob, name: str) -> None:
+    def on_stage(self, job: LeasedJob, stage: str) -> None:
+        name = stage.removeprefix("resolve:")
+        if name == stage:
+            return
         opened = self._open.get(job.lease_id)
         if opened is None or opened.work_ended_ns is not None:
             return
         _end(opened.tier)
         opened.tier = self._tracing.start("resolve.tier", opened.work, {"tier": name})
 
-    def wait(self, job: LeasedJob, kind: str, key: str, seconds: float) -> None:
+    def on_wait(self, job: LeasedJob, kind: str, key: str, seconds: float) -> None:
         opened = self._open.get(job.lease_id)
         if opened is not None:
             opened.job.add_event(metrics.WAIT_EVENTS[kind], {"ms": round(seconds * 1000), kind: key})
 
-    def work_end(self, job: LeasedJob, outcome: DownloadOutcome | None) -> None:
+    def on_work_end(self, job: LeasedJob, outcome: DownloadOutcome | None) -> None:
         """The pipeline is through with the work; now it is recorded and the ledger is told."""
         opened = self._open.get(job.lease_id)
         if opened is None or opened.work_ended_ns is not None:
@@ -160,9 +167,9 @@ class JobTraces:
         for span in [*opened.downloads.values(), opened.tier, *reversed(opened.spans[2:])]:
             _end(span)
 
-    def completing(self, job: LeasedJob, *, recorded: bool) -> None:
+    def on_completing(self, job: LeasedJob, *, recorded: bool) -> None:
         """The ledger is being told; what was to be `recorded` is."""
-        self.work_end(job, None)
+        self.on_work_end(job, None)
         opened = self._open.get(job.lease_id)
         if opened is None:
             return
@@ -170,15 +177,17 @@ class JobTraces:
             _end(self._tracing.start("catalog.write", opened.job, None, opened.work_ended_ns))
         opened.completing = self._tracing.start("complete", opened.job)
 
-    def job_end(self, job: LeasedJob, end: str, reason: str | None) -> None:
-        self.work_end(job, None)
+    def on_job_end(
+        self, job: LeasedJob, end: JobEnd, reason: str | None = None, outcome: DownloadOutcome | None = None
+    ) -> None:
+        self.on_work_end(job, None)
         with self._lock:
             opened = self._open.pop(job.lease_id, None)
             if opened is not None and self._works.get(job.artifact_id) is opened:
                 del self._works[job.artifact_id]
         if opened is None:
             return
-        opened.job.set_attribute("job.outcome", end)
+        opened.job.set_attribute("job.outcome", end.value)
         if reason:
             opened.job.set_attribute("job.reason", mask_text(reason[:200]))
         for span in (opened.completing, opened.spans[1], opened.spans[0]):
