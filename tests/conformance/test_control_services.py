@@ -88,7 +88,7 @@ class TestQuotas:
         more = quotas.request("a", "t", 100)
         assert more.held <= 10
         back = quotas.release("a", "t", 1000)
-        assert (back.held, back.granted) == (0, -more.held)
+        assert (back.held, back.released) == (0, more.held)
         assert quotas.release("a", "t", 5).held == 0
         with pytest.raises(BadJob):
             quotas.request("a", "t", -1)
@@ -124,7 +124,7 @@ class TestQuotas:
     def test_can_schedule_says_which_one_blocks(self, ledger: Any) -> None:
         """QUOTA-18."""
         quotas = QuotaService(ledger)
-        assert quotas.can_schedule("a", "t").allowed
+        assert quotas.can_schedule("a", "t").can_schedule
         quotas.set("a", "t", 0, actor="ann")
         assert quotas.can_schedule("a", "t").blocked_by == "quota"
         BreakerService(ledger).force_open("a", "jobtype:t", **BY)
@@ -249,7 +249,7 @@ class TestBreakers:
     def test_settings_of_its_own(self, ledger: Any) -> None:
         breakers = BreakerService(ledger)
         view = breakers.configure("a", "host:x.example", BreakerSettings(min_samples=2), actor="ann")
-        assert view.settings.min_samples == 2
+        assert view.settings.minimum_samples == 2
         breakers.record_failure("a", "host:x.example")
         breakers.record_failure("a", "host:x.example")
         assert breakers.get("a", "host:x.example").state == "open"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control.dashboard import DashboardService
+from DocsToKG.Orchestrator.control.dashboard import BreakerSummary, Dashboard, DashboardService
 from DocsToKG.Orchestrator.control.history import rates
-from DocsToKG.Orchestrator.control.history.rates import Minute, Rates, token_of
+from DocsToKG.Orchestrator.control.history.rates import Minute, ReasonCount, token_of
 from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
 from DocsToKG.Orchestrator.control.jobs.service import JobService
 from DocsToKG.Orchestrator.jobs.search import parse
@@ -37,9 +37,13 @@ def finish(ledger: Any, job: Any, state: JobState, error: str | None = None) -> 
     ledger.finish(Finish(job.job_id, job.fence, job.lease_id, state, error))
 
 
-def sums(told: Rates) -> dict[str, int]:
+def rates_of(figures: Dashboard) -> tuple[Any, ...]:
+    return figures.throughput, figures.errors, figures.since
+
+
+def sums(told: Dashboard) -> dict[str, int]:
     names = ("enqueued", "leased", "succeeded", "failed", "retried", "canceled")
-    return {name: sum(getattr(minute, name) for minute in told.minutes) for name in names}
+    return {name: sum(getattr(minute, name) for minute in told.throughput) for name in names}
 
 
 def test_counts_and_queues_come_by_status_and_type(ledger: Any) -> None:
@@ -49,7 +53,7 @@ def test_counts_and_queues_come_by_status_and_type(ledger: Any) -> None:
     shown = DashboardService(ledger).metrics("a")
     assert {word: n for word, n in shown.counts.items() if n} == {"queued": 5}
     assert {kind: queue["queued"] for kind, queue in shown.queues.items()} == {"t1": 3, "t2": 2}
-    assert sums(shown.rates)["enqueued"] == 5
+    assert sums(shown)["enqueued"] == 5
 
 
 def test_each_minute_counts_what_happened_in_it(ledger: Any, clock: ManualClock) -> None:
@@ -66,28 +70,28 @@ def test_each_minute_counts_what_happened_in_it(ledger: Any, clock: ManualClock)
     finish(ledger, late, JobState.TIMED_OUT, "deadline")
     ledger.fail(Fail(tried.job_id, tried.fence, tried.lease_id, 5.0, 3, "http_500: https://a/2"))
     ledger.cancel(called.job_id, "no longer wanted")
-    told = service.metrics("a").rates
-    assert len(told.minutes) == 60
-    assert told.minutes[-3:] == [
+    told = service.metrics("a")
+    assert len(told.throughput) == 60
+    assert told.throughput[-3:] == [
         Minute(1_750_000_020.0, enqueued=6),
         Minute(1_750_000_080.0, leased=6, succeeded=2),
         Minute(1_750_000_140.0, failed=2, retried=1, canceled=1),
     ]
-    assert told.reasons == [("deadline", 1), ("http_404", 1), ("http_500", 1)]
-    assert DashboardService(ledger).metrics("a").rates == told
-    assert sums(service.metrics("b").rates) == dict.fromkeys(sums(told), 0)
+    assert told.errors == [ReasonCount("deadline", 1), ReasonCount("http_404", 1), ReasonCount("http_500", 1)]
+    assert rates_of(DashboardService(ledger).metrics("a")) == rates_of(told)
+    assert sums(service.metrics("b")) == dict.fromkeys(sums(told), 0)
 
 
 def test_what_is_older_than_an_hour_is_forgotten(ledger: Any, clock: ManualClock) -> None:
     kept = DashboardService(ledger)
     enqueue(ledger, 4)
-    assert sums(kept.metrics("a").rates)["enqueued"] == 4
+    assert sums(kept.metrics("a"))["enqueued"] == 4
     clock.advance(59 * 60)
     enqueue(ledger, 1)
-    assert sums(kept.metrics("a").rates)["enqueued"] == 5
+    assert sums(kept.metrics("a"))["enqueued"] == 5
     clock.advance(60)
     for service in (kept, DashboardService(ledger)):
-        assert sums(service.metrics("a").rates)["enqueued"] == 1
+        assert sums(service.metrics("a"))["enqueued"] == 1
 
 
 def test_a_long_history_is_entered_at_the_hour_and_read_in_bounds(
@@ -97,14 +101,14 @@ def test_a_long_history_is_entered_at_the_hour_and_read_in_bounds(
         enqueue(ledger, 40)
         enqueue(ledger, 5, tenant="b")
         clock.advance(15 * 60)
-    told = DashboardService(ledger).metrics("a").rates
+    told = DashboardService(ledger).metrics("a")
     assert sums(told)["enqueued"] == 120  # of 45, 30 and 15 minutes ago
     monkeypatch.setattr(rates, "MOST_ROWS", 100)
-    told = DashboardService(ledger).metrics("a").rates
+    told = DashboardService(ledger).metrics("a")
     assert 0 < sums(told)["enqueued"] < 120
     assert told.since > clock.now() - 3600
     monkeypatch.setattr(rates, "MOST_ROWS", 1000)
-    assert sums(DashboardService(ledger).metrics("a").rates)["enqueued"] == 120
+    assert sums(DashboardService(ledger).metrics("a"))["enqueued"] == 120
 
 
 def test_the_oldest_wait_is_that_of_a_job_that_could_run(ledger: Any, clock: ManualClock) -> None:
@@ -143,8 +147,9 @@ def test_what_holds_work_back_is_told(ledger: Any, clock: ManualClock) -> None:
     assert [(lane.job_type, lane.by, lane.until) for lane in shown.held] == [
         ("open", "throttle", None), ("slow", "quota", clock.now() + 9),
     ]  # fmt: skip
-    assert ("slow", 2.5) in [(lane.job_type, lane.tokens) for lane in shown.lanes]
-    assert (shown.open_breakers, shown.open_incidents, shown.throttles) == ([("service:x", "open")], 1, 2)
+    assert ("slow", 2.5) in [(lane.job_type, lane.tokens) for lane in shown.rate_limits]
+    assert shown.open_breakers == [BreakerSummary("service:x", "open")]
+    assert (shown.open_incidents, shown.throttles) == (1, 2)
     assert (shown.paused, shown.maintenance) == (True, False)
 
 

@@ -262,7 +262,7 @@ def test_the_detail_tells_attempts_leases_waits_result_and_why(
     """API-02."""
     [first] = submit(jobs, "a", project="p", correlation_id="c")
     [job_id] = [answer.job_id for answer in jobs.submit("a", [NewJob("y", {"k": [1]}, depends_on=[first])], actor="p")]
-    assert jobs.detail("a", job_id).needs == [first]
+    assert jobs.detail("a", job_id).dependencies == [first]
     assert jobs.detail("a", job_id).why.reason == "waits_for"
     finish(ledger, ledger.lease("w0", 1, 60)[0])
     clock.advance(10)
@@ -275,13 +275,13 @@ def test_the_detail_tells_attempts_leases_waits_result_and_why(
     finish(ledger, job, result={"file": "x.pdf"})
     detail = jobs.detail("a", job_id)
     assert (detail.payload, detail.result) == ({"k": [1]}, {"file": "x.pdf"})
-    assert [(span.worker_id, span.ended_by, span.reason) for span in detail.leases] == [
+    assert [(span.worker_id, span.ended_by, span.reason) for span in detail.lease_history] == [
         ("w1", "failed", "http_500: sorry"),
         ("w2", "finished", None),
     ]
     assert (detail.metrics.first_wait_s, detail.metrics.working_s, detail.metrics.total_s) == (10.0, 12.0, 23.0)
-    assert (detail.job.status, detail.job.attempts, detail.why.reason) == ("succeeded", 1, "ended")
-    assert detail.job.payload_digest == ledger.job(job_id).payload_digest
+    assert (detail.status, detail.attempts, detail.why.reason) == ("succeeded", 1, "ended")
+    assert detail.payload_digest == ledger.job(job_id).payload_digest
 
 
 def test_the_history_of_a_job_comes_in_pages(ledger: Any, jobs: JobService) -> None:
@@ -291,7 +291,7 @@ def test_the_history_of_a_job_comes_in_pages(ledger: Any, jobs: JobService) -> N
         jobs.clear_lease("a", job_id, **BY)
     first = jobs.history("a", job_id, page_size=4)
     second = jobs.history("a", job_id, page_size=500, page_token=first.next_page_token)
-    events = [row.event for row in (*first.rows, *second.rows)]
+    events = [row.event for row in (*first.events, *second.events)]
     assert events == [row.event for row in ledger.history(job_id)]
     assert second.next_page_token is None
     with pytest.raises(BadPage):

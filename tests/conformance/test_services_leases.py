@@ -10,8 +10,8 @@ import pytest
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.control.jobs.service import JobService
-from DocsToKG.Orchestrator.control.workers.latency import Tally
-from DocsToKG.Orchestrator.control.workers.lease_rows import JobLease
+from DocsToKG.Orchestrator.control.workers.latency import Latency
+from DocsToKG.Orchestrator.control.workers.lease_rows import JobLease, Provenance
 from DocsToKG.Orchestrator.control.workers.leases import LeaseService, NextLease
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.ledger.base import JobState, NewJob
@@ -49,8 +49,9 @@ def test_a_lease_carries_all_that_a_task_runner_needs(ledger: Any, leases: Lease
     clock.advance(5)
     lease = one(leases, ttl_s=120)
     assert (lease.job_id, lease.lease_until, lease.idempotency_key) == (job_id, clock.now() + 120, "k")
-    assert (lease.tenant, lease.project, lease.correlation_id, lease.task_runner_id) == ("a", "p", "c", "w1")
-    assert (lease.trace_context, lease.source, lease.waited_s, lease.renew_s) == ("00-ab-cd-01", "s", 5.0, 12.0)
+    assert lease.provenance == Provenance("a", "p", "c", "w1")
+    assert lease.instrumentation.traceparent == "00-ab-cd-01"
+    assert (lease.source, lease.waited_s, lease.renew_s) == ("s", 5.0, 12.0)
     assert (lease.retry.attempt, lease.retry.max_attempts, lease.retry.backoff_s) == (1, 3, 60.0)
     assert lease.payload == {"n": 0}
     enqueue(ledger)
@@ -127,7 +128,7 @@ def test_progress_shows_the_stage_and_the_result_so_far(ledger: Any, leases: Lea
     assert ledger.job(job_id).stage == "resolving"
     leases.progress("a", lease.lease_id, "fetching", result={"tried": ["u1"]})
     detail = JobService(ledger).detail("a", job_id)
-    assert (detail.job.stage, detail.result) == ("fetching", {"tried": ["u1"]})
+    assert (detail.stage, detail.result) == ("fetching", {"tried": ["u1"]})
     for wrong in ("", "x" * 65):
         with pytest.raises(BadJob):
             leases.progress("a", lease.lease_id, wrong)
@@ -179,15 +180,15 @@ def test_a_failure_waits_longer_each_time_and_ends_after_its_tries(
 
 def test_how_long_jobs_took_is_kept_once_they_are_over(ledger: Any, clock: ManualClock) -> None:
     """MET-19."""
-    tally = Tally()
-    leases = LeaseService(ledger, tally=tally, chance=lambda: 0.0)
+    latency = Latency()
+    leases = LeaseService(ledger, latency=latency, chance=lambda: 0.0)
     enqueue(ledger, 3)
     done, failed, tried = leases.lease("a", "w", limit=3)
     clock.advance(4)
     leases.complete("a", done.lease_id, "succeeded")
     leases.complete("a", failed.lease_id, "failed", reason="E", retryable=False)
     leases.complete("a", tried.lease_id, "failed", reason="E")
-    assert tally.latency()[1:] == (2, 8.0)
+    assert latency.histogram()[1:] == (2, 8.0)
 
 
 def test_the_worker_may_say_when_to_try_again(ledger: Any, leases: LeaseService, clock: ManualClock) -> None:
@@ -282,7 +283,7 @@ def test_many_workers_at_once_share_the_jobs_without_a_double(open_ledger: Open,
         try:
             while found := leases.lease(tenant, name, limit=3, job_types=["t1", "t2"]):
                 for lease in found:
-                    assert lease.tenant == tenant
+                    assert lease.provenance.tenant == tenant
                     leases.complete(tenant, lease.lease_id, "succeeded")
                     got.append((tenant, lease.job_id))
         except BaseException as error:

@@ -47,7 +47,7 @@ def test_bad_hints_are_refused_and_leave_nothing(ledger: Any, packs: PackRunServ
     for hints in (Hints(heartbeat_s=0), Hints(heartbeat_s=10**6), Hints(artifacts=[""]), Hints(channel="x" * 300)):
         with pytest.raises(BadJob):
             register(packs, hints=hints)
-    assert packs.list("a").runs == []
+    assert packs.list("a").pack_runs == []
 
 
 def test_a_run_whose_job_would_be_refused_leaves_nothing(ledger: Any, packs: PackRunService) -> None:
@@ -56,7 +56,7 @@ def test_a_run_whose_job_would_be_refused_leaves_nothing(ledger: Any, packs: Pac
     TenantService(ledger).block("a", actor="op", reason="unpaid")
     with pytest.raises(Refused):
         register(packs, idempotency_key="k")
-    assert packs.list("a").runs == []
+    assert packs.list("a").pack_runs == []
     [(count,)] = ledger.look(lambda tx: tx.ask("SELECT count(*) FROM job_history WHERE event LIKE 'pack_run%'"))
     assert count == 0
     TenantService(ledger).unblock("a", actor="op")
@@ -263,7 +263,7 @@ def test_another_tenant_or_project_gets_nothing(packs: PackRunService) -> None:
     for ask in asked:
         with pytest.raises(NotFound):
             ask()
-    assert packs.list("b").runs == []
+    assert packs.list("b").pack_runs == []
     assert packs.get("a", run).state == "running"
 
 
@@ -275,7 +275,7 @@ def test_runs_are_listed_newest_first_in_pages(packs: PackRunService, clock: Man
     token, seen = None, []
     while True:
         page = packs.list("a", page_size=2, page_token=token)
-        seen += [run.pack_run_id for run in page.runs]
+        seen += [run.pack_run_id for run in page.pack_runs]
         token = page.next_page_token
         if token is None:
             break

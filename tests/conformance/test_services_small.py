@@ -11,7 +11,7 @@ from tests.waiting import eventually
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.api.housekeeping import Housekeeping
-from DocsToKG.Orchestrator.api.services import services_of
+from DocsToKG.Orchestrator.api.services import Services
 from DocsToKG.Orchestrator.control import backfills as backfills_room
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.backfills import BackfillService
@@ -21,7 +21,7 @@ from DocsToKG.Orchestrator.control.incidents import IncidentService
 from DocsToKG.Orchestrator.control.jobs.service import JobService
 from DocsToKG.Orchestrator.control.leaders import Leader
 from DocsToKG.Orchestrator.control.pack_runs import Hints, PackRunService
-from DocsToKG.Orchestrator.control.workers.latency import Tally
+from DocsToKG.Orchestrator.control.workers.latency import Latency
 from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LedgerBusy, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
@@ -282,7 +282,7 @@ def test_answers_are_kept_for_a_day(ledger: Any, clock: ManualClock) -> None:
 
 def test_upkeep_is_done_by_one_instance_and_taken_over(open_ledger: Open, clock: ManualClock) -> None:
     ledgers = [open_ledger(clock=clock) for _ in range(2)]
-    first, second = (Housekeeping(services_of(ledger), every_s=5) for ledger in ledgers)
+    first, second = (Housekeeping(Services(ledger), every_s=5) for ledger in ledgers)
     packs, answers = PackRunService(ledgers[0]), IdempotencyService(ledgers[0])
     run = packs.register("a", payload={}, hints=Hints(heartbeat_s=1), actor="me").pack_run_id
     packs.heartbeat("a", run)
@@ -301,17 +301,17 @@ def test_upkeep_is_done_by_one_instance_and_taken_over(open_ledger: Open, clock:
 def test_upkeep_runs_by_itself_and_lets_go_at_the_end(open_ledger: Open) -> None:
     ledger = open_ledger()
     leader = Leader(ledger, "upkeep")
-    with Housekeeping(services_of(ledger), every_s=0.3).running():
+    with Housekeeping(Services(ledger), every_s=0.3).running():
         eventually(leader.leading)
     assert leader.leading() is None
 
 
 def test_the_tally_sorts_what_jobs_took() -> None:
     """MET-19."""
-    tally = Tally()
+    latency = Latency()
     for seconds in (0.05, 0.1, 2, 10**6, -1):
-        tally.took(seconds)
-    upto, count, total_s = tally.latency()
+        latency.observe(seconds)
+    upto, count, total_s = latency.histogram()
     assert (upto[0], upto[3], upto[-1], count) == ((0.1, 3), (5.0, 4), (3600.0, 4), 5)
     assert total_s == pytest.approx(10**6 + 2.15)
 

@@ -24,8 +24,9 @@ from DocsToKG.Orchestrator.api.auth.keys import KeyRing, TrustedKey
 from DocsToKG.Orchestrator.api.auth.permissions import SCOPES
 from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
 from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
+from DocsToKG.Orchestrator.api.context import AppState
 from DocsToKG.Orchestrator.api.middleware import HOME
-from DocsToKG.Orchestrator.api.services import services_of
+from DocsToKG.Orchestrator.api.services import Services
 from DocsToKG.Orchestrator.api.sse import EventStreams
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
@@ -72,9 +73,10 @@ def app_over(ledger: SqliteLedger, tokens: TokenFile | None = None, **parts: Any
         "threads": anyio.CapacityLimiter(24),
     }
     chosen = {name: parts.pop(name, value) for name, value in settings.items()}
-    services = services_of(ledger)
+    services = Services(ledger)
     streams = EventStreams(services.feed, ledger, poll_s=0.05, **parts.pop("streams", {}))
-    return build_app(services=services, admission=Admission(**chosen), streams=streams, **parts)
+    limits = {name: parts.pop(name) for name in ("body_bytes",) if name in parts}
+    return build_app(AppState(services=services, admission=Admission(**chosen), streams=streams, **parts), **limits)
 
 
 def token_for(*scopes: str, tenant: str | None = "default", tenants: tuple[str, ...] = ()) -> str:

@@ -72,7 +72,7 @@ def test_what_it_does_not_answer_is_said(admin, query, words):
 
 
 def test_what_nobody_foresaw_says_nothing_of_itself(admin, app, monkeypatch):
-    monkeypatch.setattr(app.state.doors.services.breakers, "list", _fails, raising=False)
+    monkeypatch.setattr(app.state.api.services.breakers, "list", _fails, raising=False)
     answer = ask(admin, "{ circuitBreakers }")
     assert answer["errors"][0]["extensions"] == {"code": "INTERNAL"}
     assert "planted" not in json.dumps(answer)

@@ -180,7 +180,7 @@ def test_rates_are_kept_apart_and_bounded():
 def test_what_nobody_foresaw_says_nothing_of_itself(make_app, ledger, monkeypatch, caplog):
     """The trace id names it in the log."""
     app = make_app()
-    monkeypatch.setattr(app.state.doors.services.jobs, "list", _fails, raising=False)
+    monkeypatch.setattr(app.state.api.services.jobs, "list", _fails, raising=False)
     with TestClient(app, raise_server_exceptions=False) as client, caplog.at_level(logging.ERROR):
         answer = caller_of(client)().get("/jobs")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL")
@@ -200,7 +200,7 @@ def test_a_ledger_that_is_away_is_told_without_its_place(make_app, monkeypatch):
         def fails(*_, error=error, **__):
             raise error
 
-        monkeypatch.setattr(app.state.doors.services.jobs, "list", fails, raising=False)
+        monkeypatch.setattr(app.state.api.services.jobs, "list", fails, raising=False)
         with TestClient(app) as client:
             answer = caller_of(client)().get("/jobs")
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, code)
@@ -219,7 +219,7 @@ def test_every_error_of_the_ledger_has_a_status():
 def test_a_request_that_takes_too_long_is_answered(make_app, monkeypatch):
     app = make_app(request_seconds=0.1)
     gate = threading.Event()
-    monkeypatch.setattr(app.state.doors.services.jobs, "list", lambda *_, **__: gate.wait(30), raising=False)
+    monkeypatch.setattr(app.state.api.services.jobs, "list", lambda *_, **__: gate.wait(30), raising=False)
     with TestClient(app) as client:
         try:
             answer = caller_of(client)().get("/jobs")
@@ -232,7 +232,7 @@ def test_requests_that_took_too_long_keep_their_slots_until_they_are_through(mak
     """What was answered 504 is still at work: slow work must not pile up beyond the cap."""
     app = make_app(request_seconds=0.1, threads=anyio.CapacityLimiter(2))
     gate, begun = threading.Event(), []
-    services = app.state.doors.services
+    services = app.state.api.services
     monkeypatch.setattr(services.jobs, "list", lambda *_, **__: begun.append(1) or gate.wait(30), raising=False)
     with TestClient(app) as client:
         ask = caller_of(client)().get
@@ -248,7 +248,7 @@ def test_requests_that_took_too_long_keep_their_slots_until_they_are_through(mak
 def test_a_request_that_takes_too_long_acts_once_however_often_it_is_sent(make_app, ledger, monkeypatch):
     """API-29: the thread that was waited for in vain may still act."""
     app = make_app(request_seconds=1.0)
-    jobs, gate = app.state.doors.services.jobs, threading.Event()
+    jobs, gate = app.state.api.services.jobs, threading.Event()
     submit = jobs.submit
     monkeypatch.setattr(jobs, "submit", lambda *said, **more: gate.wait(30) and submit(*said, **more), raising=False)
     with TestClient(app) as client:
@@ -265,7 +265,7 @@ def test_a_request_that_takes_too_long_acts_once_however_often_it_is_sent(make_a
 def test_the_key_of_a_request_is_held_while_it_is_at_work(make_app, monkeypatch):
     """A backfill may take longer than a minute, after which a key that nobody holds counts as abandoned."""
     app = make_app(request_seconds=0.1, threads=anyio.CapacityLimiter(1))
-    gate, holds, doors = threading.Event(), threading.Semaphore(0), app.state.doors
+    gate, holds, doors = threading.Event(), threading.Semaphore(0), app.state.api
     hold = doors.services.answers.hold
 
     def held(*place):

@@ -9,7 +9,7 @@ import pytest
 
 from DocsToKG.Orchestrator.api.housekeeping import Housekeeping
 from DocsToKG.Orchestrator.api.observability.job_log import LOGGER, JsonLines
-from DocsToKG.Orchestrator.api.services import services_of
+from DocsToKG.Orchestrator.api.services import Services
 
 
 class Lines(logging.Handler):
@@ -52,7 +52,7 @@ def test_a_jobs_way_is_told_line_by_line(admin, heard):
 
 def test_an_incident_is_flagged_once_each_time_it_happens(admin, ledger, heard):
     """LOG-06, INC-03."""
-    upkeep = Housekeeping(services_of(ledger))
+    upkeep = Housekeeping(Services(ledger))
     assert upkeep.once()
     admin.post("/incidents", {"source": "disk", "severity": "error", "cause": "nearly full"})
     assert upkeep.once()

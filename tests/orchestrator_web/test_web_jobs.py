@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from DocsToKG.Orchestrator.api.openapi import EXAMPLES, document
-from DocsToKG.Orchestrator.api.routes.job_shapes import JobList, jobs_written, shown
-from DocsToKG.Orchestrator.control.jobs.views import JobPage, JobView
 from DocsToKG.Orchestrator.jobs.states import JobState
-from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Finish
 
 
@@ -223,18 +218,14 @@ def test_the_description_is_found_and_kept(admin, client, app):
     assert "http" not in str(described.json()["info"])
 
 
-def test_a_list_is_written_as_its_form_would_write_it():
-    """The list is not checked on its way out, so what it says must be what the form says, to the byte."""
-    full = JobView(
-        7, 'doi:10.1/"ü', "t", "p", "j", "s", "h.example", -3, JobStatus.LEASED, "in_progress", "fetch", "success", 1,
-        3, 2, "w", 1.7e9, 1.7e9 + 0.123, "http-500: no", "ab" * 32, "k", "c", "00-ab-cd-01", 4, 1.7e9, 1.7e9 + 1, 0.0,
-        1.7e9 + 0.9996,
-    )  # fmt: skip
-    bare = replace(
-        full, project=None, source=None, host_key=None, stage=None, outcome=None, worker_id=None, lease_until=None,
-        last_error=None, idempotency_key=None, correlation_id=None, trace_context=None, replay_of=None,
-        started_at=None, finished_at=None, status=JobStatus.QUEUED, state="queued",
-    )  # fmt: skip
-    for page in (JobPage([full, bare], "token"), JobPage([], None)):
-        form = JobList(jobs=[shown(job) for job in page.jobs], next_page_token=page.next_page_token)
-        assert jobs_written(page).content == form.model_dump_json(by_alias=True).encode()
+def test_a_list_the_job_itself_and_graphql_show_the_same(admin):
+    """One view per resource: REST and GraphQL write it with the same names and formats."""
+    [job] = submit(admin, payload={"doi": "10.1/a"}, project="p", source="s", correlationId="c")
+    [lease] = admin.post("/leases", {"workerId": "w"}).json()["leases"]
+    [listed] = admin.get("/jobs").json()["jobs"]
+    shown = admin.get(f"/jobs/{job}").json()
+    assert {name: shown[name] for name in listed} == listed
+    assert (listed["leaseUntil"], listed["payloadDigest"]) == (lease["leaseUntil"], lease["payloadDigest"])
+    query = "{ jobs { nodes { id artifactId nextEligibleAt payloadDigest status createdAt finishedAt } } }"
+    [node] = admin.post("/graphql", {"query": query}).json()["data"]["jobs"]["nodes"]
+    assert {**node, "id": job} == {name: listed[name] for name in node}

@@ -63,11 +63,13 @@ def test_how_far_readers_are_behind_is_a_figure(ledger, runs, run):
     """MET-23: a reader that was told all there is, is not behind; one that takes nothing falls behind."""
 
     def lag() -> float:
-        [line] = [line for line in app.state.metrics.page().decode().splitlines() if line.startswith("pack_run_logs")]
+        [line] = [
+            line for line in app.state.api.metrics.page().decode().splitlines() if line.startswith("pack_run_logs")
+        ]
         return float(line.split()[1])
 
     async def read() -> None:
-        lines = log_lines(app.state.streams, app.state.doors.services, "default", run, None, 0)
+        lines = log_lines(app.state.api.streams, app.state.api.services, "default", run, None, 0)
         assert (await anext(lines)).line == "old"
         await asyncio.sleep(0.3)
         assert 0.3 <= await asyncio.to_thread(lag) < 30
@@ -122,5 +124,5 @@ def test_both_doors_refuse_alike(run, port, token, query, status, code):
 def test_followers_are_let_go_when_the_service_ends(run, ledger):
     app = app_over(ledger)
     with served(app) as port, by_socket(port, run) as socket:
-        app.state.streams.close_soon()
+        app.state.api.streams.close_soon()
         assert json.loads(socket.recv(30)) == {"end": True}

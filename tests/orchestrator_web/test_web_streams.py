@@ -52,7 +52,7 @@ def test_a_reader_sees_a_jobs_way_as_it_happens(ledger, port):
 
 def test_whatever_goes_wrong_with_the_news_readers_are_told_of_them_later(ledger, monkeypatch):
     app = app_over(ledger)
-    feed = app.state.doors.services.feed
+    feed = app.state.api.services.feed
     after, failed = feed.after, threading.Event()
 
     def shaky(*said):
@@ -117,7 +117,7 @@ def test_other_tenants_and_wrong_places_get_nothing(ledger, port):
 def test_a_slow_reader_is_let_go_with_a_notice_and_can_come_back(ledger):
     """STREAM-04: what it has not read lies neither in memory nor in the way of others."""
     app = app_over(ledger, streams={"buffer_events": 50})
-    streams, token = app.state.streams, token_for()
+    streams, token = app.state.api.streams, token_for()
     with served(app) as port, EventStream(port, JOBS, token, room=4096) as slow, EventStream(port, JOBS, token) as fast:
         connected(slow)
         connected(fast)
@@ -162,9 +162,9 @@ def test_streams_end_when_the_service_does(ledger):
     app = app_over(ledger)
     with served(app) as port, EventStream(port, JOBS, token_for()) as stream:
         connected(stream)
-        app.state.streams.close_soon()
+        app.state.api.streams.close_soon()
         assert [fields["event"] for fields in stream.events()] == ["notice"]
-    assert app.state.streams.open_streams == 0
+    assert app.state.api.streams.open_streams == 0
 
 
 def test_no_more_streams_than_there_may_be(ledger):
@@ -210,7 +210,7 @@ def test_the_history_is_read_page_by_page_and_gone_on_with_as_a_stream(admin, le
 
 def test_a_reader_that_is_gone_holds_nothing(ledger):
     app = app_over(ledger, streams={"heartbeat_s": 0.05})
-    streams = app.state.streams
+    streams = app.state.api.streams
     with served(app) as port:
         with EventStream(port, JOBS, token_for()) as stream:
             connected(stream)

@@ -50,10 +50,11 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
     refuse_unsafe(settings)
     from DocsToKG.Orchestrator.api.app import build_app
     from DocsToKG.Orchestrator.api.audit_export import AuditExporter
+    from DocsToKG.Orchestrator.api.context import AppState
     from DocsToKG.Orchestrator.api.housekeeping import Housekeeping
     from DocsToKG.Orchestrator.api.observability.spans import JobSpans
     from DocsToKG.Orchestrator.api.response_signing import ResponseSigner
-    from DocsToKG.Orchestrator.api.services import services_of
+    from DocsToKG.Orchestrator.api.services import Services
     from DocsToKG.Orchestrator.api.sse import EventStreams
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
@@ -62,7 +63,7 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
         admission = _admission(settings, tokens, clock or SystemClock(), stack)
         ledger = open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, clock=clock)
         stack.callback(ledger.close)
-        services, chosen = services_of(ledger), settings.streams
+        services, chosen = Services(ledger), settings.streams
         streams = EventStreams(
             services.feed,
             ledger,
@@ -72,15 +73,15 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
             max_streams=chosen.max_streams,
         )
         signer = ResponseSigner(KeyFolder(settings.keys_path), clock=clock)
-        app = build_app(
+        state = AppState(
             services=services,
             admission=admission,
             streams=streams,
-            body_bytes=settings.limits.body_bytes,
             sign=signer if settings.sign_answers else bytes,
             audit_exporter=AuditExporter(partial(_second_reader, settings, clock), signer),
             spans=JobSpans(_tracer(settings.otlp_endpoint, stack)),
         )
+        app = build_app(state, body_bytes=settings.limits.body_bytes)
         services.maintenance.start_governing()
         stack.enter_context(Housekeeping(services).running())
         notifier = notifier_of(settings, ledger, clock=clock)

@@ -1,7 +1,7 @@
-"""Errors as the API tells them: `{"error": {"code", "message", "trace_id", "details"?}}`, whatever went wrong.
+"""Error responses: `{"error": {"code", "message", "trace_id", "details"?}}`, whatever went wrong.
 
-Knows which of our errors is which status. Promises: an error that nobody foresaw says nothing of itself but its trace
-id, and every answer that is an error has this shape.
+Knows which error of the ledger is which status. Promises: an unexpected error shows only its trace id, and every error
+response has this form.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ErrorEnvelope(BaseModel):
 
 
 class Problem(Exception):
-    """The request is answered with this error. Raised by the web room alone."""
+    """The request is answered with this error. Raised in the API package alone."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ _QUIET = frozenset({errors.LedgerUnusable, errors.LedgerError})  # their words m
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """How one of our errors is told; None for what nobody foresaw."""
+    """The error response for an error of the ledger; None for an unexpected error."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, OverflowError):
@@ -90,7 +90,7 @@ def problem_of(error: Exception) -> Problem | None:
     return None
 
 
-def answer(request: Request, problem: Problem) -> Response:
+def problem_response(request: Request, problem: Problem) -> Response:
     body: dict[str, Any] = {
         "code": problem.code,
         "message": problem.message[:1000],
@@ -103,35 +103,35 @@ def answer(request: Request, problem: Problem) -> Response:
     )
 
 
-async def tell(request: Request, error: Exception) -> Response:
+async def error_response(request: Request, error: Exception) -> Response:
     """For every exception that leaves a route."""
     problem = problem_of(error)
     if isinstance(error, errors.Conflict) and error.version is not None and "if-match" in request.headers:
         problem = Problem(412, "VERSION_CONFLICT", str(error), headers={"ETag": f'"v{error.version}"'})
     if problem is None:
         _log.error("request failed", exc_info=error, extra={"trace_id": trace_id_of(request.scope)})
-        problem = Problem(500, "INTERNAL", "something went wrong here; the trace id names it in the log")
+        problem = Problem(500, "INTERNAL", "internal error; the log has more under this trace id")
     elif problem.code.startswith("LEDGER"):
         _log.error("ledger: %s", error, extra={"trace_id": trace_id_of(request.scope)})
-    return answer(request, problem)
+    return problem_response(request, problem)
 
 
 async def http_error_response(request: Request, error: HTTPException) -> Response:
-    """What the framework refuses by itself: no such path, no such method, a body it cannot read."""
+    """For what the framework refuses: an unknown path or method, a body that it cannot read."""
     try:
         status = HTTPStatus(error.status_code)
         code, words = status.name, status.phrase.lower()
     except ValueError:
         code, words = "HTTP_ERROR", "the request was refused"
     headers = {k: v for k, v in (error.headers or {}).items() if k.lower() in ("allow", "retry-after")}
-    return answer(request, Problem(error.status_code, code, words, headers=headers))
+    return problem_response(request, Problem(error.status_code, code, words, headers=headers))
 
 
 async def validation_error_response(request: Request, error: RequestValidationError) -> Response:
-    """Where and why, without what was sent: that may be secret, and long."""
+    """For an invalid request: names the field and the reason, not the value, which may be secret or long."""
     details = [
         {"where": ".".join(str(part)[:64] for part in item["loc"][:12]), "why": str(item["msg"])[:300]}
         for item in error.errors()[:_MAX_DETAILS]
     ]
     problem = Problem(422, "VALIDATION_FAILED", "the request does not fit the interface", details=details)
-    return answer(request, problem)
+    return problem_response(request, problem)

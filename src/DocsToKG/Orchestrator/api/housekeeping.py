@@ -1,6 +1,6 @@
-"""What one of all instances does every few seconds: end pack-runs that fell silent, forget what is old.
+"""What one of all instances does every few seconds: time out silent pack-runs, remove what is old, log incidents.
 
-Promises: one instance at a time does it, another takes over when that one dies; what goes wrong is tried again.
+Promises: one instance at a time does it, another takes over when that one dies; what fails is tried again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Iterator
 
-from DocsToKG.Orchestrator.api.observability.job_log import say_incident
+from DocsToKG.Orchestrator.api.observability.job_log import log_incident
 from DocsToKG.Orchestrator.api.services import Services
 from DocsToKG.Orchestrator.control.leaders import Leader
 from DocsToKG.Orchestrator.errors import LedgerError
@@ -26,9 +26,9 @@ class Housekeeping:
         self._rooms = services
         self._every_s = every_s
         self._leader = Leader(services.ledger, "upkeep", ttl_s=3 * every_s)
-        self._told_ms: int | None = None
+        self._logged_ms: int | None = None
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -40,20 +40,20 @@ class Housekeeping:
             self._thread.join()
 
     def once(self) -> bool:
-        """Do it if it is ours to do; whether it was."""
+        """Do it if this instance is the leader; whether it is."""
         if not self._leader.hold():
             return False
         for run in self._rooms.pack_runs.time_out_overdue():
             _log.warning("pack-run %s timed out", run.pack_run_id, extra={"incident": True, "tenant": run.tenant})
-        self._tell_incidents()
+        self._log_incidents()
         self._rooms.answers.purge()
         self._rooms.source_hosts.forget_old()
         self._rooms.workers.forget_old()
         return True
 
-    def _tell_incidents(self) -> None:
-        """Those that began or happened again since the last look."""
-        since = self._told_ms
+    def _log_incidents(self) -> None:
+        """Log the incidents that began or happened again since the last time."""
+        since = self._logged_ms
         words = (
             "SELECT incident_id, tenant, source, severity, cause, count, last_at FROM incidents WHERE last_at > :since"
             " AND state <> 'resolved' ORDER BY last_at LIMIT 100"
@@ -62,16 +62,16 @@ class Housekeeping:
             lambda tx: (tx.now_ms, tx.ask(words, {"since": tx.now_ms if since is None else since}))
         )
         for incident_id, tenant, source, severity, cause, count, _ in rows:
-            say_incident(
+            log_incident(
                 incidentId=incident_id, tenant=tenant, source=source, severity=severity, cause=cause, count=count
             )
-        self._told_ms = int(rows[-1][6]) if rows else (now_ms if since is None else since)
+        self._logged_ms = int(rows[-1][6]) if rows else (now_ms if since is None else since)
 
     def _run(self) -> None:
         while not self._stop.wait(self._every_s):
             try:
                 self.once()
-            except Exception as error:  # whatever it is, a silent run would stay for ever without this thread
-                _log.warning("upkeep: %s", type(error).__name__)
+            except Exception as error:  # without this thread a silent pack-run would never end
+                _log.warning("housekeeping: %s", type(error).__name__)
         with contextlib.suppress(LedgerError):
             self._leader.resign()

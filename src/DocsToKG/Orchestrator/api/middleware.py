@@ -1,7 +1,7 @@
-"""The outermost layer: what is refused before anybody looks at it, and what every answer carries.
+"""The outermost middleware: bounds on requests, the headers of every response, and both prefixes of the API.
 
-Knows bytes, headers and paths. Does not know callers or jobs. Promises: no body is read beyond its cap, no header
-block beyond its own; both prefixes of the API lead to the same handlers.
+Knows bytes, headers and paths. Does not know callers or jobs. Promises: no body and no header block is read beyond its
+limit; both prefixes lead to the same handlers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from DocsToKG.Orchestrator.api.errors import Problem, answer
+from DocsToKG.Orchestrator.api.errors import Problem, problem_response
 from DocsToKG.Orchestrator.api.observability.trace_context import trace_id_of
 
 HOME = "/api/v1/orchestrator"
@@ -17,7 +17,7 @@ SHORT = "/api"
 _MAX_HEADERS = 100
 _MAX_HEADER_BYTES = 16 * 1024
 _MAX_TARGET_BYTES = 8 * 1024
-_EVERY_ANSWER = (
+_RESPONSE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
@@ -28,7 +28,7 @@ _EVERY_ANSWER = (
 
 
 class EdgeMiddleware:
-    """ASGI around the whole application."""
+    """The ASGI middleware around the whole application."""
 
     def __init__(self, app: ASGIApp, *, body_bytes: int) -> None:
         self._app = app
@@ -44,7 +44,7 @@ class EdgeMiddleware:
         sender = _with_headers(scope, send)
         refused = self._refused(scope)
         if refused is not None:
-            await answer(Request(scope), refused)(scope, receive, sender)
+            await problem_response(Request(scope), refused)(scope, receive, sender)
             return
         await self._app(scope, _bounded(receive, self._body_bytes), sender)
 
@@ -63,7 +63,7 @@ class EdgeMiddleware:
 
 
 def home_path(path: str) -> str:
-    """`/api/jobs` and `/jobs/{id}/replay` are other spellings of what lives under the home prefix."""
+    """`/api/jobs` and `/jobs/{id}/replay` are aliases of routes under the home prefix."""
     if path.startswith(SHORT + "/") and not path.startswith(SHORT + "/v1/"):
         return HOME + path[len(SHORT) :]
     if path.startswith("/jobs/") and path.endswith("/replay"):
@@ -91,7 +91,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
         if message["type"] == "http.response.start":
             headers = message["headers"] = list(message.get("headers", ()))
             given = {name for name, _ in headers}
-            headers.extend((name, value) for name, value in _EVERY_ANSWER if name not in given)
+            headers.extend((name, value) for name, value in _RESPONSE_HEADERS if name not in given)
             headers.append((b"x-trace-id", trace_id_of(scope).encode()))
         await send(message)
 

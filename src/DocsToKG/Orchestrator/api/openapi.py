@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -20,7 +21,8 @@ from starlette.responses import Response
 from DocsToKG.Orchestrator.api.auth.permissions import PERMISSIONS
 from DocsToKG.Orchestrator.api.errors import ErrorEnvelope
 from DocsToKG.Orchestrator.api.middleware import HOME, SHORT
-from DocsToKG.Orchestrator.api.schemas import Shown
+from DocsToKG.Orchestrator.api.schemas import json_bytes, json_schemas
+from DocsToKG.Orchestrator.views import View
 
 SPEC = "/openapi/orchestrator.json"
 _FRESH = "public, max-age=300"
@@ -28,8 +30,9 @@ _SHORT_TAGS = frozenset({"jobs", "limits", "dashboard"})
 router = APIRouter(tags=["discovery"])
 
 
-class Discovery(Shown):
-    """Where the description is. `generatedAt` names the build it was made from, so that equal builds agree."""
+@dataclass(frozen=True, slots=True)
+class Discovery(View):
+    """Where the description is. `generatedAt` names the build that it was made from, so that equal builds agree."""
 
     spec: str
     version: str
@@ -50,7 +53,7 @@ async def discover(request: Request) -> Response:
     found = Discovery(
         spec=SPEC, version=build_version(), generated_at=f"build {build_version()}", etag=_etag(request.app)
     )
-    return _cached(request, found.model_dump_json(by_alias=True).encode(), _etag(request.app))
+    return _cached(request, json_bytes(found), _etag(request.app))
 
 
 @router.get(SPEC, operation_id="openapi", summary="Describe every route (OpenAPI 3.1).", response_model=dict[str, Any])
@@ -92,9 +95,13 @@ def document(app: FastAPI) -> dict[str, Any]:
     made["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
     made["components"].setdefault("schemas", {}).update(_error_schemas())
     made["components"].setdefault("headers", {}).update(_HEADERS)
+    views: dict[str, type[View]] = app.state.views
+    schemas, definitions = json_schemas(dict.fromkeys(views.values()))
+    made["components"]["schemas"].update(definitions)
     for path, item in list(made["paths"].items()):
         for operation in item.values():
-            _finish(operation)
+            view = views.get(operation["operationId"])
+            _finish(operation, None if view is None else schemas[view])
         if path.startswith(HOME + "/") and any(_SHORT_TAGS & set(each.get("tags", ())) for each in item.values()):
             made["paths"][SHORT + path.removeprefix(HOME)] = _alias(item)
     made["x-docstokg-examples"] = EXAMPLES
@@ -107,8 +114,8 @@ def _error_schemas() -> dict[str, Any]:
     return {"ErrorEnvelope": whole, **inner}
 
 
-def _finish(operation: dict[str, Any]) -> None:
-    """What every guarded operation has: its scopes, its header fields, the headers of its answers."""
+def _finish(operation: dict[str, Any], schema: dict[str, Any] | None) -> None:
+    """What every guarded operation has: its scopes, its header fields, the schema and headers of its responses."""
     permission = PERMISSIONS.get(operation["operationId"])
     if permission is None:
         return
@@ -123,6 +130,8 @@ def _finish(operation: dict[str, Any]) -> None:
         if status == "429":
             response["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
         elif status.startswith("2"):
+            if schema is not None:
+                response["content"] = {"application/json": {"schema": schema}}
             response["headers"] = {
                 name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS if name[0] == "X"
             }

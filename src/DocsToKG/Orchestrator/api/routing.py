@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Annotated, Any, TypedDict, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -27,110 +25,35 @@ from starlette.types import Scope
 from DocsToKG.Orchestrator.api.auth.admission import Admission, Caller, CheckedRequest, with_reason
 from DocsToKG.Orchestrator.api.auth.permissions import PERMISSIONS, Permission
 from DocsToKG.Orchestrator.api.auth.rate_limit import Standing
-from DocsToKG.Orchestrator.api.errors import Problem, http_error_response, tell, validation_error_response
-from DocsToKG.Orchestrator.api.idempotency import IdempotencyKeys
+from DocsToKG.Orchestrator.api.context import RequestContext, Responses, state_of
+from DocsToKG.Orchestrator.api.errors import Problem, error_response, http_error_response, validation_error_response
 from DocsToKG.Orchestrator.api.middleware import HOME
-from DocsToKG.Orchestrator.api.observability.metrics import Metrics
-from DocsToKG.Orchestrator.api.observability.spans import JobSpans
-from DocsToKG.Orchestrator.api.services import Services
+from DocsToKG.Orchestrator.api.schemas import json_bytes
 from DocsToKG.Orchestrator.api.threads import in_thread
 from DocsToKG.Orchestrator.ledger.control import SCOPE
+from DocsToKG.Orchestrator.views import View
 
 F = TypeVar("F", bound=Callable[..., Any])
-Sign = Callable[[bytes], bytes]  # fills the signatures of a body in
-ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "Not JSON, or a reason is missing"},
-    401: {"description": "No token, or not a good one"},
-    403: {"description": "The token does not allow this"},
-    404: {"description": "No such thing for this tenant"},
-    408: {"description": "The body did not arrive in time"},
-    409: {"description": "What is asked does not fit what is there"},
-    412: {"description": "It has changed since it was read (If-Match)"},
-    413: {"description": "The body is too large"},
-    415: {"description": "The body is not application/json"},
-    422: {"description": "A field is not as it must be"},
-    429: {"description": "Asked too often"},
-    500: {"description": "Something went wrong here"},
-    503: {"description": "The ledger cannot be used at the moment"},
-    504: {"description": "The ledger did not answer in time"},
+ERRORS: dict[int, str] = {
+    400: "Not JSON, or a reason is missing",
+    401: "No valid token",
+    403: "The token does not allow this",
+    404: "Not found for this tenant",
+    408: "The body did not arrive in time",
+    409: "The request conflicts with the state of the resource",
+    412: "The resource has changed since it was read (If-Match)",
+    413: "The body is too large",
+    415: "The body is not application/json",
+    422: "A field is invalid",
+    429: "Too many requests with this token",
+    500: "Internal error",
+    503: "The ledger cannot be used at the moment",
+    504: "The ledger did not answer in time",
 }
-
-
-# Named and not modelled: the framework would build each model anew for every route. `discovery` adds the schema.
+# Named, not modelled: the framework would build each model anew for every route. `openapi` adds the schemas of errors
+# and of responses.
 _ERROR_BODY = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}}
-_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    code: {**words, "content": _ERROR_BODY} for code, words in ERRORS.items()
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Doors:
-    """What the routes of one application share. Lies in `app.state.doors`."""
-
-    admission: Admission
-    idempotency: IdempotencyKeys
-    services: Services
-
-
-class Decision(TypedDict):
-    actor: str
-    reason: str
-    ticket: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RequestContext:
-    """One admitted request: who asks, and what it can be asked of."""
-
-    caller: Caller
-    services: Services
-    request: Request
-
-    @property
-    def tenant(self) -> str:
-        return self.caller.tenant
-
-    @property
-    def metrics(self) -> Metrics:
-        found: Metrics = self.request.app.state.metrics
-        return found
-
-    @property
-    def spans(self) -> JobSpans:
-        found: JobSpans = self.request.app.state.spans
-        return found
-
-    @property
-    def decision(self) -> Decision:
-        """Who decides, why, and by which ticket, as services take it."""
-        who = self.caller
-        return {"actor": who.actor, "reason": who.reason or "", "ticket": who.ticket}
-
-
-async def _context(request: Request) -> RequestContext:
-    ctx: RequestContext = request.state.ask
-    return ctx
-
-
-Context = Annotated[RequestContext, Depends(_context)]
-
-
-class Answer:
-    """A body with headers or a status of its own."""
-
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self, body: BaseModel | None, *, status: int | None = None, headers: dict[str, str] | None = None):
-        self.body, self.status, self.headers = body, status, headers or {}
-
-
-class RawJson:
-    """A body that is JSON already: a long list is written much faster than its form would be checked and written."""
-
-    __slots__ = ("content",)
-
-    def __init__(self, content: bytes) -> None:
-        self.content = content
+_ERROR_RESPONSES: Responses = {code: {"description": words, "content": _ERROR_BODY} for code, words in ERRORS.items()}
 
 
 class GuardedRoute(APIRoute):
@@ -150,7 +73,7 @@ class GuardedRoute(APIRoute):
             except HTTPException as error:
                 response = await http_error_response(checked, error)
             except Exception as error:
-                response = await tell(checked, error)
+                response = await error_response(checked, error)
             standing: Standing | None = request.scope.get("docstokg.standing")
             if standing is not None:
                 response.headers.update(standing.headers())
@@ -165,19 +88,19 @@ async def _admitted(
     known: frozenset[str],
     handle: Callable[[Request], Coroutine[Any, Any, Response]],
 ) -> Response:
-    doors: Doors = request.app.state.doors
-    admission = doors.admission
+    state = state_of(request)
+    admission = state.admission
     caller = await admission.caller(request.headers, permission)
     _keep_to_rate(request, admission, caller)
     _refuse_unknown(request, known)
     await admission.body(request)
     caller = with_reason(caller, permission, request.headers, request.parsed)
-    request.state.ask = RequestContext(caller, doors.services, request)
+    request.state.context = RequestContext(caller, request)
     key = request.headers.get("idempotency-key")
     work = partial(_by_right, permission, partial(handle, request))
     if key is not None and request.method == "POST":
         path, body = request.scope["path"], await request.body()
-        work = partial(doors.idempotency.once, caller, path, key, body, work, slots=admission.threads)
+        work = partial(state.idempotency.once, caller, path, key, body, work, slots=admission.threads)
     return await admission.in_time(permission, work)
 
 
@@ -234,6 +157,7 @@ class Resource:
 
     def __init__(self, tag: str) -> None:
         self.router = _Routes(route_class=GuardedRoute, tags=[tag])
+        self.views: dict[str, type[View]] = {}  # of responses, by operation
 
     def get(self, path: str, **more: Any) -> Callable[[F], F]:
         return self._route("GET", path, **more)
@@ -247,7 +171,7 @@ class Resource:
     def delete(self, path: str, **more: Any) -> Callable[[F], F]:
         return self._route("DELETE", path, **more)
 
-    def stream(self, path: str, *, responses: dict[int | str, dict[str, Any]]) -> Callable[[F], F]:
+    def stream(self, path: str, *, responses: Responses) -> Callable[[F], F]:
         """A coroutine that answers with a stream of its own."""
         return self._route("GET", path, responses=responses, response_class=Response)
 
@@ -258,18 +182,21 @@ class Resource:
         *,
         operation: str | None = None,
         status: int = 200,
-        responses: dict[int | str, dict[str, Any]] | None = None,
+        responses: Responses | None = None,
         **more: Any,
     ) -> Callable[[F], F]:
         def add(function: F) -> F:
-            model = more.pop("response_model", None) or _model_of(function)
+            name = operation or to_camel(function.__name__)
+            view = get_type_hints(function).get("return")
+            if isinstance(view, type) and issubclass(view, View):
+                self.views[name] = view
             self.router.first_words.add(path.split("/", 2)[1])
             self.router.add_api_route(
                 path,
                 endpoint_of(function, status),
                 methods=[method],
-                operation_id=operation or to_camel(function.__name__),
-                response_model=model,
+                operation_id=name,
+                response_model=None,
                 status_code=status,
                 summary=(function.__doc__ or "").strip().partition("\n")[0],
                 responses={**_ERROR_RESPONSES, **(responses or {})},
@@ -280,45 +207,37 @@ class Resource:
         return add
 
 
-def _model_of(function: Callable[..., Any]) -> Any:
-    found = get_type_hints(function).get("return")
-    return None if found in (None, type(None), Response) else found
-
-
 def endpoint_of(function: Callable[..., Any], status: int) -> Callable[..., Any]:
-    """A coroutine that runs `function` in a thread, where the answer is written too."""
+    """A coroutine that runs `function` in a thread, where the response is written too."""
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)
         async def awaited(**values: Any) -> Response:
-            request = next(value.request for value in values.values() if isinstance(value, RequestContext))
-            return _response(await function(**values), status, request.app.state.sign)
+            return _response(await function(**values), status, _context_of(values))
 
         return awaited
 
     @wraps(function)
     async def threaded(**values: Any) -> Response:
-        request = next(value.request for value in values.values() if isinstance(value, RequestContext))
-        slots = request.app.state.doors.admission.threads
-        sign = request.app.state.sign
-        return await in_thread(partial(_run, function, values, status, sign), slots)
+        ctx = _context_of(values)
+        call = partial(_run, function, values, status, ctx)
+        return await in_thread(call, ctx.state.admission.threads)
 
     return threaded
 
 
-def _run(function: Callable[..., Any], values: dict[str, Any], status: int, sign: Sign) -> Response:
-    return _response(function(**values), status, sign)
+def _context_of(values: dict[str, Any]) -> RequestContext:
+    return next(value for value in values.values() if isinstance(value, RequestContext))
 
 
-def _response(value: Any, status: int, sign: Sign = bytes) -> Response:
+def _run(function: Callable[..., Any], values: dict[str, Any], status: int, ctx: RequestContext) -> Response:
+    return _response(function(**values), status, ctx)
+
+
+def _response(value: View | Response | None, status: int, ctx: RequestContext) -> Response:
     if isinstance(value, Response):
         return value
-    headers: dict[str, str] = {}
-    if isinstance(value, Answer):
-        status, headers, value = value.status or status, value.headers, value.body
-    if isinstance(value, RawJson):
-        return Response(sign(value.content), status, headers=headers, media_type="application/json")
+    status = ctx.status or status
     if value is None:
-        return Response(status_code=204 if status == 200 else status, headers=headers)
-    content = sign(value.model_dump_json(by_alias=True).encode())
-    return Response(content, status, headers=headers, media_type="application/json")
+        return Response(status_code=204 if status == 200 else status, headers=ctx.headers)
+    return Response(ctx.state.sign(json_bytes(value)), status, headers=ctx.headers, media_type="application/json")

@@ -1,72 +1,82 @@
-"""What all bodies have in common: camelCase outside, our own names inside, moments as UTC with milliseconds.
+"""Schemas of HTTP bodies: responses are the views of the services as they are, requests are pydantic models.
 
-Knows forms, not meanings. Promises: an unknown field of a request is refused by name; a moment is shown as the ledger
-stamped it, so that equal rows give equal answers at any time and from any instance.
+Knows formats, not meanings. Promises: an unknown field of a request is refused by name; a timestamp without a zone is
+refused; what the services return is written without being validated again, which would cost most of a long list.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, TypedDict
 
-from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from fastapi import Depends, Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.api.auth.admission import REASON_CHARS, TICKET_CHARS
+from DocsToKG.Orchestrator.views import View
 
-_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$"
 BIG = 2**53 - 1  # what every JSON reader can hold
 
 
-def _shown(value: Any) -> Any:
-    return utc_iso(value) if isinstance(value, int | float) else value
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def _within(value: datetime) -> datetime:
+def json_bytes(view: View, *, exclude_none: bool = False) -> bytes:
+    """A view as JSON."""
+    return _adapter(type(view)).dump_json(view, by_alias=True, exclude_none=exclude_none)
+
+
+def json_value(view: View) -> Any:
+    """A view as JSON objects, lists and scalars."""
+    return _adapter(type(view)).dump_python(view, mode="json", by_alias=True)
+
+
+def json_schemas(kinds: Iterable[Any]) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """The JSON schema of each view, and the definitions that they refer to under `#/components/schemas/`."""
+    found, definitions = TypeAdapter.json_schemas(
+        [(kind, "serialization", _adapter(kind)) for kind in kinds], ref_template="#/components/schemas/{model}"
+    )
+    return {kind: schema for (kind, _), schema in found.items()}, definitions.get("$defs", {})
+
+
+def _with_zone(value: datetime) -> datetime:
     """A time without a zone is refused, and one that the ledger cannot hold."""
     if value.tzinfo is None or not 1970 <= value.astimezone(UTC).year <= 9998:
         raise ValueError("write a moment between 1970 and 9998 with its zone, like 2026-01-31T12:00:00Z")
     return value
 
 
-# What goes out is ours and is not judged by its form again, which would cost more than all else of a long list.
-_MOMENT = {"type": "string", "pattern": _PATTERN, "format": "date-time", "examples": ["2026-01-31T12:00:00.000Z"]}
-Moment = Annotated[str, PlainValidator(_shown), WithJsonSchema(_MOMENT)]
-GivenMoment = Annotated[datetime, AfterValidator(_within)]
+ZonedTime = Annotated[datetime, AfterValidator(_with_zone)]
 JobId = Annotated[int, Field(ge=1, le=BIG)]
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=NAME)]
 Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Reason = Annotated[str, Field(max_length=REASON_CHARS, description="Why; may come in the header X-Reason instead.")]
 Ticket = Annotated[str, Field(max_length=TICKET_CHARS, description="May come in the header X-Ticket instead.")]
+PageToken = Annotated[str | None, Field(max_length=512, description="The `next_page_token` of the page before.")]
+PageSize = Annotated[int, Field(ge=1, le=500, description="How many entries at most.")]
 
 
-def _digest(value: Any) -> Any:
-    return f"sha256:{value}" if isinstance(value, str) and not value.startswith("sha256:") else value
+class PageArguments(TypedDict):
+    page_size: int
+    page_token: str | None
 
 
-_DIGEST = {"type": "string", "pattern": r"^sha256:[0-9a-f]{64}$"}
-Digest = Annotated[str, PlainValidator(_digest), WithJsonSchema(_DIGEST)]
+async def _paging(
+    page_size: Annotated[PageSize, Query()] = 50, page_token: Annotated[PageToken, Query()] = None
+) -> PageArguments:
+    return {"page_size": page_size, "page_token": page_token}
 
 
-class Shown(BaseModel):
-    """A body that goes out, made from our own value of the same fields."""
-
-    model_config = ConfigDict(
-        from_attributes=True, frozen=True, alias_generator=AliasGenerator(serialization_alias=to_camel)
-    )
+Paging = Annotated[PageArguments, Depends(_paging)]  # the query of every list that goes on page by page
 
 
-class Signature(Shown):
-    """A signature of a DSSE envelope."""
-
-    keyid: str
-    sig: str
-
-
-class Given(BaseModel):
-    """A body that comes in."""
+class RequestBody(BaseModel):
+    """The body of a request."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -79,23 +89,20 @@ class Given(BaseModel):
     )
 
 
-class Explained(Given):
-    """A body that says why."""
+class DecisionBody(RequestBody):
+    """The body of a request that says why."""
 
     reason: Reason | None = None
     ticket: Ticket | None = None
 
 
-class Page(Shown):
-    """The words that every list has."""
+@dataclass(frozen=True, slots=True)
+class EventPage(View):
+    """Events of the history, oldest first, as envelopes `orch.event.v1`. `next_page_token` is also the `Last-Event-ID`
+    of a stream."""
 
-    next_page_token: str | None = Field(
-        default=None, serialization_alias="next_page_token", description="For `page_token` of the next call."
-    )
-
-
-PageToken = Annotated[str | None, Field(max_length=512, description="The `next_page_token` of the page before.")]
-PageSize = Annotated[int, Field(ge=1, le=500, description="How many entries at most.")]
+    events: list[dict[str, Any]]
+    next_page_token: str | None
 
 
 def seconds(moment: datetime | None) -> float | None:

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from DocsToKG.Orchestrator.api.context import state_of
+
 _HEAD_BYTES = 64 * 1024
 _IDLE_S = 75
 
 
 class _Server(uvicorn.Server):
-    """Tells the application when it begins to end, so that streams let go of their connections."""
+    """Calls `on_drain` when it begins to stop, so that streams close their connections."""
 
     def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
         super().__init__(config)
@@ -29,8 +31,8 @@ class _Server(uvicorn.Server):
 
 def serve(app: FastAPI, listener: socket.socket, *, drain_s: float) -> None:
     """Blocks until SIGTERM or SIGINT; new connections are refused from then on, running requests may end."""
-    # The forms and routes stay for good. To look through all of them for garbage took 70 ms each time, in which nobody
-    # was answered; from here on only what came after them is looked through.
+    # Schemas and routes stay for good. A full collection over all of them stopped the loop for 70 ms each time; from
+    # here on only what came after them is collected.
     gc.collect()
     gc.freeze()
     _server(app, drain_s).run(sockets=[listener])
@@ -51,8 +53,9 @@ def serving(app: FastAPI, listener: socket.socket, *, drain_s: float) -> Iterato
 
 def _server(app: FastAPI, drain_s: float) -> _Server:
     def drain() -> None:
-        app.state.draining = True
-        app.state.streams.close()
+        state = state_of(app)
+        state.draining = True
+        state.streams.close()
 
     config = uvicorn.Config(
         app,

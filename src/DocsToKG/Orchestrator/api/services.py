@@ -1,8 +1,6 @@
-"""What can be asked: the services of one ledger, put together once. Knows no HTTP."""
+"""The services of one ledger, put together once. Knows no HTTP."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from DocsToKG.Orchestrator.control.backfills import BackfillService
 from DocsToKG.Orchestrator.control.breakers import BreakerService
@@ -15,63 +13,37 @@ from DocsToKG.Orchestrator.control.jobs.bulk import BulkService
 from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
 from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.control.pack_runs import PackRunService
-from DocsToKG.Orchestrator.control.preview import WhatIfService
+from DocsToKG.Orchestrator.control.preview import PreviewService
 from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.control.tenants import TenantService
 from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.control.workers.hosts import SourceHostService
-from DocsToKG.Orchestrator.control.workers.latency import Tally
+from DocsToKG.Orchestrator.control.workers.latency import Latency
 from DocsToKG.Orchestrator.control.workers.leases import LeaseService
 from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 
 
-@dataclass(frozen=True, slots=True)
 class Services:
     """The services of one ledger."""
 
-    ledger: ServedLedger
-    answers: IdempotencyService
-    jobs: JobService
-    bulk: BulkService
-    actions: ActionService
-    leases: LeaseService
-    workers: WorkerService
-    backfills: BackfillService
-    pack_runs: PackRunService
-    feed: HistoryFeed
-    dashboard: DashboardService
-    quotas: QuotaService
-    what_if: WhatIfService
-    breakers: BreakerService
-    throttles: ThrottleService
-    source_hosts: SourceHostService
-    incidents: IncidentService
-    maintenance: MaintenanceService
-    tenants: TenantService
-    tally: Tally
-
-
-def services_of(ledger: ServedLedger) -> Services:
-    jobs, tally = JobService(ledger), Tally()
-    return Services(
-        ledger=ledger,
-        answers=IdempotencyService(ledger),
-        jobs=jobs,
-        bulk=BulkService(ledger, jobs),
-        actions=ActionService(ledger),
-        leases=LeaseService(ledger, tally=tally),
-        workers=WorkerService(ledger),
-        backfills=BackfillService(ledger),
-        pack_runs=PackRunService(ledger),
-        feed=HistoryFeed(ledger),
-        dashboard=DashboardService(ledger),
-        quotas=QuotaService(ledger),
-        what_if=WhatIfService(ledger),
-        breakers=BreakerService(ledger),
-        throttles=ThrottleService(ledger),
-        source_hosts=SourceHostService(ledger),
-        incidents=IncidentService(ledger),
-        maintenance=MaintenanceService(ledger),
-        tenants=TenantService(ledger),
-        tally=tally,
-    )
+    def __init__(self, ledger: ServedLedger) -> None:
+        self.ledger = ledger
+        self.latency = Latency()
+        self.answers = IdempotencyService(ledger)
+        self.jobs = JobService(ledger)
+        self.bulk = BulkService(ledger, self.jobs)
+        self.actions = ActionService(ledger)
+        self.leases = LeaseService(ledger, latency=self.latency)
+        self.workers = WorkerService(ledger)
+        self.backfills = BackfillService(ledger)
+        self.pack_runs = PackRunService(ledger)
+        self.feed = HistoryFeed(ledger)
+        self.dashboard = DashboardService(ledger)
+        self.quotas = QuotaService(ledger)
+        self.preview = PreviewService(ledger)
+        self.breakers = BreakerService(ledger)
+        self.throttles = ThrottleService(ledger)
+        self.source_hosts = SourceHostService(ledger)
+        self.incidents = IncidentService(ledger)
+        self.maintenance = MaintenanceService(ledger)
+        self.tenants = TenantService(ledger)

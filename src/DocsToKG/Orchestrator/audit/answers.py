@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.Orchestrator.audit import layout
 from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.verify import Report
+from DocsToKG.Orchestrator.control.jobs.views import job_digest
 from DocsToKG.Orchestrator.signing import statements
 from DocsToKG.Orchestrator.signing.errors import NotVerified
 from DocsToKG.Orchestrator.signing.keys import Trust
@@ -65,7 +65,7 @@ def _problem(part: Mapping[str, Any], trust: Trust, report: Report) -> str | Non
 
 def _job_digest(part: Mapping[str, Any]) -> str | None:
     try:
-        return layout.job_digest({**part, "jobId": part["id"]})
+        return job_digest({**part, "jobId": part["id"]})
     except KeyError:
         return None
 

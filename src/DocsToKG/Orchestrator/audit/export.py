@@ -25,6 +25,7 @@ from DocsToKG.Orchestrator.audit.errors import BadRange, LedgerContradicts
 from DocsToKG.Orchestrator.audit.layout import CHAINS, CONTENT, HISTORY, JOBS, THROTTLES, digested, line, moment
 from DocsToKG.Orchestrator.audit.reading import Chain, ManyWriters, OneWriter, Place, Range
 from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
+from DocsToKG.Orchestrator.control.jobs.views import job_digest
 from DocsToKG.Orchestrator.jobs.states import API_STATUS, JobState
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 from DocsToKG.Orchestrator.signing import dsse
@@ -215,7 +216,7 @@ def _job(tx: ControlTx, asked: Range, end: JobEnd, known: layout.Row | None) -> 
     fixed = {name: value for name, value in known.items() if name != "now"}
     return digested(
         {
-            **fixed, "jobDigest": layout.job_digest(fixed), "stateBefore": before, "state": state,
+            **fixed, "jobDigest": job_digest(fixed), "stateBefore": before, "state": state,
             "status": None if state is None else API_STATUS[JobState(state)], "attempts": attempts, "fence": fence,
             "historyRows": end.rows, "changedAt": moment(end.last_at),
         }

@@ -94,9 +94,3 @@ def projections(row: Row) -> list[tuple[str, dict[str, Any]]]:
     elif event.startswith("incident_"):
         found.append((INCIDENTS, action))
     return [(name, digested(told)) for name, told in [*found, (ACTIONS, action)]]
-
-
-def job_digest(job: Row) -> str:
-    """Over what never changes of a job, so that an answer of the service and a bundle can be laid side by side."""
-    names = ("jobId", "tenant", "project", "jobType", "artifactId", "payloadDigest", "replayOf", "createdAt")
-    return "sha256:" + sha256_hex(orjson.dumps({name: job[name] for name in names}, option=orjson.OPT_SORT_KEYS))

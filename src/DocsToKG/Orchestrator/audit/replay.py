@@ -16,6 +16,7 @@ from DocsToKG.Orchestrator.audit import layout, reading
 from DocsToKG.Orchestrator.audit.answers import REPLAY_SCHEMA
 from DocsToKG.Orchestrator.audit.errors import BadBundle, BadRange
 from DocsToKG.Orchestrator.audit.export import producer
+from DocsToKG.Orchestrator.control.jobs.views import job_digest
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 from DocsToKG.Orchestrator.signing.keys import Signer
 from DocsToKG.Orchestrator.signing.statements import REPLAY, signed
@@ -56,7 +57,7 @@ def checked(document: Any, where: str) -> list[Mapping[str, Any]]:
         for job in jobs:
             if _digest(job["input"]) != job["payloadDigest"]:
                 raise BadBundle(where, f"the input of job {job['jobId']} is not the one that was digested")
-            if layout.job_digest(job) != job["jobDigest"]:
+            if job_digest(job) != job["jobDigest"]:
                 raise BadBundle(where, f"job {job['jobId']} was changed: its jobDigest is another")
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadBundle(where, "is no replay manifest") from None
@@ -85,7 +86,7 @@ def _job(tx: ControlTx, row: tuple[Any, ...], fixed: Mapping[str, Any]) -> dict[
     told = json.loads(result) if result else {}
     ended = None if finished_at is None else layout.moment(finished_at)
     return {
-        **known, "jobDigest": layout.job_digest(known), "input": json.loads(payload), "state": state,
+        **known, "jobDigest": job_digest(known), "input": json.loads(payload), "state": state,
         "outcome": outcome, "attempts": attempts, "finishedAt": ended,
         "result": {name: told[name] for name in RESULT if told.get(name) is not None},
         "notes": _notes(tx, job_id, error),

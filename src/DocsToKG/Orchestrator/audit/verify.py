@@ -20,6 +20,7 @@ import orjson
 from DocsToKG.Orchestrator.audit import bundle, layout
 from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
+from DocsToKG.Orchestrator.control.jobs.views import job_digest
 from DocsToKG.Orchestrator.jobs.states import API_STATUS
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 from DocsToKG.Orchestrator.signing import dsse
@@ -313,7 +314,7 @@ def _job_problem(row: Any, end: JobEnd) -> str | None:
             return f"job {end.job_id} has {end.rows} rows in the history, the last at {layout.moment(end.last_at)}"
         if row["status"] != (None if row["state"] is None else API_STATUS[row["state"]]):
             return f"job {end.job_id} is {row['state']}, which is not {row['status']}"
-        if row["jobDigest"] != layout.job_digest(row) or not layout.has_its_digest(row):
+        if row["jobDigest"] != job_digest(row) or not layout.has_its_digest(row):
             return f"job {end.job_id} was changed: its digest is another"
     except _NOT_IT:
         return "is no row of a job"

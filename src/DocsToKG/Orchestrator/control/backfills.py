@@ -20,6 +20,7 @@ from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 MAX_JOBS = 100_000
 MAX_REASON = 256
@@ -30,27 +31,27 @@ _KIND = "backfills"
 
 
 @dataclass(frozen=True, slots=True)
-class Backfill:
-    """A range that was enqueued; `jobs` is how many there are so far. Times are Unix seconds."""
+class Backfill(View):
+    """A historical range that was enqueued; `jobs` is how many there are so far."""
 
     backfill_id: str
     tenant: str
     job_type: str
-    from_at: float
-    to_at: float
+    from_at: Timestamp
+    to_at: Timestamp
     jobs: int
     actor: str
     reason: str
     ticket: str
-    created_at: float
+    created_at: Timestamp
 
 
 _BACKFILL = Record(Backfill)
 
 
 @dataclass(frozen=True, slots=True)
-class BackfillPage:
-    """Some backfills, newest first."""
+class BackfillPage(View):
+    """Backfills, newest first."""
 
     backfills: Sequence[Backfill]
     next_page_token: str | None

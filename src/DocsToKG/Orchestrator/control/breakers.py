@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from secrets import token_hex
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.Orchestrator.control.operators import By, ByWithReason, said, words
@@ -20,31 +20,48 @@ from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.breakers import CheckResult, StoredBreaker, default_settings
 from DocsToKG.Orchestrator.ledger import breaker_rows as rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View
 
+_WORDS = {BreakerState.CLOSED: "Closed", BreakerState.OPEN: "Open", BreakerState.HALF_OPEN: "HalfOpen"}
+StateWord = Annotated[BreakerState, JsonFormat(_WORDS.__getitem__, type="string", enum=[*_WORDS.values()])]
 KINDS = ("service:", "host:", "resolver:", "jobtype:")
 _COLUMNS = "tenant, key, state, forced, open_until, state_json, settings_json, version, updated_at"
 _SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
-class BreakerView:
-    """A breaker as it stands; times are Unix seconds of ledger time."""
+class Thresholds(View):
+    """When a breaker opens and for how long, see `BreakerSettings`."""
+
+    failure_threshold: float
+    window_s: float
+    minimum_samples: int
+    open_s: float
+    longest_open_s: float
+    half_open_test_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerView(View):
+    """A circuit breaker."""
 
     tenant: str
     key: str
     service_id: str
-    state: BreakerState
+    state: StateWord
     forced: bool
     failure_rate: float
-    open_until: float | None
-    settings: BreakerSettings
+    open_until: Timestamp | None
+    settings: Thresholds
     version: int
-    updated_at: float
+    updated_at: Timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class TransitionView:
-    at: float
+class TransitionView(View):
+    """One change of a breaker's state."""
+
+    at: Timestamp
     old_state: str
     new_state: str
     why: str
@@ -205,7 +222,8 @@ def _view(row: Sequence[Any], now: int) -> BreakerView:
     breaker = StoredBreaker.read(settings, state, bool(forced), open_until, kept)
     breaker.tick(now)
     until = None if breaker.open_until is None else breaker.open_until / 1000
+    thresholds = Thresholds(*astuple(settings)[:6])
     return BreakerView(
         tenant, key, key.removeprefix("service:"), breaker.state, breaker.forced, breaker.failure_rate(now), until,
-        settings, version, updated_at / 1000,
+        thresholds, version, updated_at / 1000,
     )  # fmt: skip

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from DocsToKG.Orchestrator.control.history.chains import chains_of
-from DocsToKG.Orchestrator.control.history.rates import RateReader, Rates
+from DocsToKG.Orchestrator.control.history.rates import Minute, RateReader, Rates, ReasonCount
 from DocsToKG.Orchestrator.control.jobs.reads import totals
 from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
 from DocsToKG.Orchestrator.jobs.quota import EVERY, Bucket, Quota, filled, full
 from DocsToKG.Orchestrator.jobs.status import OVER, HeldLanes, JobStatus, by_status
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
 from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 _SHOWN = 100
 _PACE_MINUTES = 10
@@ -29,22 +30,22 @@ _COUNTED = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class HeldLane:
-    """A job type that is held back, by what, and until when (Unix seconds of ledger time) where that is known."""
+class HeldLane(View):
+    """A job type that is held back, by what, and until when where that is known."""
 
     job_type: str
     by: str
-    until: float | None
+    until: Timestamp | None
 
 
 @dataclass(frozen=True, slots=True)
-class LaneStatus:
-    """How far a job type is from its limits: the starts left at `at`, of `cap` that fill up with `per_hour`, and how
-    many jobs are leased of as many as may be. `*` is all types together. What has no limit has no figure for it."""
+class LaneStatus(View):
+    """How far a job type is from its limits: `tokens` jobs may start at `at`, `cap` at once at most, refilled by
+    `perHour`; `active` of `maxActive` jobs run. `*` is all types together. What has no limit has no figure."""
 
     job_type: str
     tokens: float | None
-    at: float | None
+    at: Timestamp | None
     cap: float | None = None
     per_hour: int | None = None
     active: int | None = None
@@ -52,14 +53,24 @@ class LaneStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Dashboard:
-    """All figures of one tenant at one moment. `queues` is how many jobs there are by job type and status; `backlog_s`
-    is how long what waits and runs will take at the pace of the last minutes, None where nothing ends."""
+class BreakerSummary(View):
+    key: str
+    state: str
 
-    at: float
+
+@dataclass(frozen=True, slots=True)
+class Dashboard(View):
+    """All figures of one tenant at one moment of ledger time: jobs by status and by job type, the last hour by the
+    minute, the most frequent errors of that hour (both complete from `since` on), and what is held back. `workers` are
+    those that reported in the last two minutes; `backlogSeconds` is how long the jobs that are not over take at the
+    pace of the last ten minutes, null where none ends."""
+
+    at: Timestamp
     counts: Mapping[str, int]
     queues: Mapping[str, Mapping[str, int]]
-    rates: Rates
+    throughput: Sequence[Minute]
+    errors: Sequence[ReasonCount]
+    since: Timestamp
     oldest_wait_s: float | None
     waiting: int
     ends_per_minute: float
@@ -68,9 +79,9 @@ class Dashboard:
     paused: bool
     maintenance: bool
     held: Sequence[HeldLane]
-    lanes: Sequence[LaneStatus]
+    rate_limits: Sequence[LaneStatus]
     throttles: int
-    open_breakers: Sequence[tuple[str, str]]
+    open_breakers: Sequence[BreakerSummary]
     open_incidents: int
 
 
@@ -96,7 +107,9 @@ class DashboardService:
             at=tx.now_ms / 1000,
             counts=counts,
             queues={name: by_status({key: n for key, n in counted.items() if key[0] == name}, held) for name in types},
-            rates=rates,
+            throughput=rates.minutes,
+            errors=rates.reasons,
+            since=rates.since,
             oldest_wait_s=_oldest_wait(tx, tenant),
             waiting=counts[JobStatus.PENDING] + counts[JobStatus.QUEUED],
             ends_per_minute=round(pace, 3),
@@ -105,7 +118,7 @@ class DashboardService:
             paused=bool(standing.paused),
             maintenance=bool(standing.maintenance),
             held=[lane.held() for lane in lanes if lane.is_held(tx.now_ms)][:_SHOWN],
-            lanes=_limits(tx, tenant, lanes, counted)[:_SHOWN],
+            rate_limits=_limits(tx, tenant, lanes, counted)[:_SHOWN],
             throttles=standing.throttles,
             open_breakers=_breakers(tx, tenant),
             open_incidents=standing.incidents,
@@ -216,9 +229,9 @@ def _seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
 
 
-def _breakers(tx: ControlTx, tenant: str) -> list[tuple[str, str]]:
+def _breakers(tx: ControlTx, tenant: str) -> list[BreakerSummary]:
     rows = tx.ask(
         f"SELECT key, state FROM breakers WHERE tenant = :tenant AND state <> 'closed' ORDER BY key LIMIT {_SHOWN}",
         {"tenant": tenant},
     )
-    return [(key, state) for key, state in rows]
+    return [BreakerSummary(key, state) for key, state in rows]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Annotated, Unpack
 
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.operators import By, said
@@ -16,6 +16,7 @@ from DocsToKG.Orchestrator.control.records import Record, check_version
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound
 from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View
 
 SEVERITIES = ("info", "warning", "error", "critical")
 STATES = ("open", "acknowledged", "resolved")
@@ -23,22 +24,22 @@ _KIND = "incidents"
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentView:
-    """An incident; times are Unix seconds of ledger time."""
+class IncidentView(View):
+    """An incident."""
 
     incident_id: str
     tenant: str
     source: str
     severity: str
     cause: str
-    state: str
+    state: Annotated[str, JsonFormat(enum=[*STATES])]
     count: int
-    first_at: float
-    last_at: float
+    first_at: Timestamp
+    last_at: Timestamp
     actor: str | None
     reason: str | None
     ticket: str | None
-    updated_at: float
+    updated_at: Timestamp
     version: int
 
 
@@ -46,8 +47,8 @@ _INCIDENT = Record(IncidentView)
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentPage:
-    """Some incidents, the last one first."""
+class IncidentPage(View):
+    """Incidents, the last one first."""
 
     incidents: Sequence[IncidentView]
     next_page_token: str | None

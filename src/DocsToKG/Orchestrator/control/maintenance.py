@@ -11,16 +11,17 @@ from typing import Unpack
 from DocsToKG.Orchestrator.control.operators import By, Said, said
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx, version_of
 from DocsToKG.Orchestrator.ledger.policy_rows import MAINTENANCE
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenanceStatus:
-    """Whether leasing is halted, and who has last said so; the time is Unix seconds of ledger time."""
+class MaintenanceStatus(View):
+    """Whether leasing is halted, and who has switched it last."""
 
     on: bool
     actor: str | None = None
     reason: str | None = None
-    since: float | None = None
+    since: Timestamp | None = None
 
 
 class MaintenanceService:

@@ -13,6 +13,7 @@ from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob, Conflict
 from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.views import Digest, SignedView, Timestamp, View
 
 MAX_LINE = 8192
 MAX_LINES = 500
@@ -23,8 +24,8 @@ _KIND = "pack-runs"
 
 
 @dataclass(frozen=True, slots=True)
-class PackRun:
-    """A run. Its state is `registered`, `running`, or how it ended; times are Unix seconds of ledger time."""
+class PackRun(SignedView):
+    """A pack-run. Its state is `registered`, `running`, or how it ended."""
 
     pack_run_id: str
     tenant: str
@@ -32,51 +33,51 @@ class PackRun:
     job_id: int | None
     channel: str | None
     heartbeat_s: float
-    last_heartbeat_at: float | None
+    last_heartbeat_at: Timestamp | None
     state: str
     hints: Mapping[str, Any]
     correlation_id: str | None
     idempotency_key: str | None
-    created_at: float
-    updated_at: float
-    ended_at: float | None
+    created_at: Timestamp
+    updated_at: Timestamp
+    ended_at: Timestamp | None
 
 
 _RUN = Record(PackRun)
 
 
 @dataclass(frozen=True, slots=True)
-class PackRunPage:
-    """Some runs, newest first."""
+class PackRunPage(View):
+    """Pack-runs, newest first."""
 
-    runs: Sequence[PackRun]
+    pack_runs: Sequence[PackRun]
     next_page_token: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(View):
     seq: int
-    at: float
+    at: Timestamp
     stream: str
     line: str
 
 
 @dataclass(frozen=True, slots=True)
-class LogPage:
-    """Some lines in order. A run that has ended adds none after the last."""
+class LogPage(View):
+    """Lines in order. After the last line of an ended run none follows."""
 
     lines: Sequence[LogLine]
     ended: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(View):
     name: str
-    digest: str
+    digest: Digest
     uri: str
     mime: str | None
     size: int | None
-    at: float
+    at: Timestamp
 
 
 def add(tx: ControlTx, row: Mapping[str, Any], actor: str) -> PackRun:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 from DocsToKG.Orchestrator.control.operators import By, Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
@@ -17,6 +17,7 @@ from DocsToKG.Orchestrator.control.records import Record, check_version
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, Strategy
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View, json_names
 
 _RULED = (
     "name", "strategy", "total_capacity", "minimum_per_tenant", "maximum_per_tenant", "reserved_capacity",
@@ -26,12 +27,14 @@ _MAX_POLICIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyView:
-    """A stored policy; times are Unix seconds of ledger time."""
+class PolicyView(View):
+    """A policy that shares the capacity of a pool among tenants."""
+
+    __pydantic_config__ = json_names(reason="quotaReason", ticket="quotaTicket")
 
     policy_id: str
     name: str
-    strategy: str
+    strategy: Annotated[str, JsonFormat(enum=[*Strategy])]
     total_capacity: int
     minimum_per_tenant: int
     maximum_per_tenant: int | None
@@ -45,8 +48,8 @@ class PolicyView:
     actor: str
     reason: str | None
     ticket: str | None
-    created_at: float
-    updated_at: float
+    created_at: Timestamp
+    updated_at: Timestamp
 
 
 _POLICY = Record(PolicyView)

@@ -20,13 +20,14 @@ from DocsToKG.Orchestrator.jobs.fair_share import Rules
 from DocsToKG.Orchestrator.jobs.quota import Quota
 from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import View
 
 _NEW = "proposed"
 
 
 @dataclass(frozen=True, slots=True)
-class ShareChange:
-    """A tenant's share now (None: nothing is shared) and by the proposal, and what it runs beyond that."""
+class ShareChange(View):
+    """A tenant's share now (null: nothing is shared) and by the proposal, and what it runs beyond that."""
 
     tenant: str
     before: int | None
@@ -36,8 +37,8 @@ class ShareChange:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyPreview:
-    """`governs` is False where another policy counts instead, whose priority is higher."""
+class PolicyPreview(View):
+    """`governs` is false where another policy counts instead, whose priority is higher."""
 
     governs: bool
     governed_by: str | None
@@ -47,8 +48,8 @@ class PolicyPreview:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaPreview:
-    """How many jobs may run at once, before and after (None: no limit), and what runs beyond that."""
+class QuotaPreview(View):
+    """How many jobs may run at once, before and after (null: no limit), and what runs beyond that."""
 
     tenant: str
     job_type: str
@@ -58,7 +59,7 @@ class QuotaPreview:
     over_by: int
 
 
-class WhatIfService:
+class PreviewService:
     """Proposals for one ledger. Safe to share between threads."""
 
     def __init__(self, ledger: ControlLedger) -> None:

@@ -17,13 +17,16 @@ from DocsToKG.Orchestrator.jobs.fair_share import Rules
 from DocsToKG.Orchestrator.jobs.quota import Bucket, Quota
 from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
+from DocsToKG.Orchestrator.views import Timestamp, View, json_names
 
 _NO_POLICY = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaView:
-    """A stored quota. `*` as tenant or job type means every one; the time is Unix seconds of ledger time."""
+class QuotaView(View):
+    """What a tenant may run at once and start in an hour; `*` is every tenant or job type."""
+
+    __pydantic_config__ = json_names(reason="quotaReason", ticket="quotaTicket")
 
     tenant: str
     job_type: str
@@ -34,15 +37,15 @@ class QuotaView:
     actor: str
     reason: str | None
     ticket: str | None
-    updated_at: float
+    updated_at: Timestamp
 
 
 QUOTA = Record(QuotaView)
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
-    """A tenant's share by the policy that counts; without a policy nothing is shared, and `share` is None."""
+class Allocation(View):
+    """A tenant's share by the policy that counts; without a policy nothing is shared, and `share` is null."""
 
     tenant: str
     job_type: str
@@ -55,7 +58,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True)
-class GrantView:
+class GrantView(View):
     """What was given of the pool, how much of it is burst, and what the tenant holds now."""
 
     policy_id: str | None
@@ -65,8 +68,17 @@ class GrantView:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaStatus:
-    """`effective` is the smaller of the quota's `max_active` and the share; None means no limit."""
+class ReleaseView(View):
+    """What was given back to the pool, and what the tenant holds now."""
+
+    policy_id: str | None
+    released: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaStatus(View):
+    """Both limits; `effective` is the smaller of the quota's `maxActive` and the share (null: no limit)."""
 
     tenant: str
     job_type: str
@@ -77,11 +89,11 @@ class QuotaStatus:
     held: int
     burst_used: int
     starts_left: int | None
-    next_start_at: float | None
+    next_start_at: Timestamp | None
 
 
 @dataclass(frozen=True, slots=True)
-class TenantUse:
+class TenantUse(View):
     tenant: str
     share: int
     active: int
@@ -90,7 +102,7 @@ class TenantUse:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicySummary:
+class PolicySummary(View):
     policy_id: str
     name: str
     strategy: str
@@ -102,13 +114,13 @@ class PolicySummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedulable:
-    """Whether a job could start now; else what blocks, until when where that is known, and words."""
+class Schedulable(View):
+    """Whether a job could start now; else what blocks it, and until when where that is known."""
 
-    allowed: bool
+    can_schedule: bool
     blocked_by: str | None = None
-    until: float | None = None
-    words: str | None = None
+    until: Timestamp | None = None
+    message: str | None = None
 
 
 def stored(tx: ControlTx, tenant: str, job_type: str) -> QuotaView:

@@ -20,6 +20,7 @@ from DocsToKG.Orchestrator.control.quota_rows import (
     PolicySummary,
     QuotaStatus,
     QuotaView,
+    ReleaseView,
     Schedulable,
     TenantUse,
 )
@@ -31,7 +32,8 @@ from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
 
 __all__ = [
-    "Allocation", "GrantView", "PolicySummary", "QuotaService", "QuotaStatus", "QuotaView", "Schedulable", "TenantUse",
+    "Allocation", "GrantView", "PolicySummary", "QuotaService", "QuotaStatus", "QuotaView", "ReleaseView",
+    "Schedulable", "TenantUse",
 ]  # fmt: skip
 
 
@@ -125,11 +127,11 @@ class QuotaService:
 
         return self._ledger.change(take)
 
-    def release(self, tenant: str, job_type: str, amount_given: int) -> GrantView:
-        """Give back to the pool; nobody gives back more than it holds. `granted` is what was given back, below zero."""
+    def release(self, tenant: str, job_type: str, amount_given: int) -> ReleaseView:
+        """Give back to the pool; nobody gives back more than it holds."""
         given = amount("releasedAmount", amount_given)
 
-        def give(tx: ControlTx) -> GrantView:
+        def give(tx: ControlTx) -> ReleaseView:
             policy = shares.policy_for(policy_rows.read_rules(tx).policies, job_type)
             policy_id = None if policy is None else policy.policy_id
             quota_rows.locked_grants(tx, policy_id)
@@ -137,7 +139,7 @@ class QuotaService:
             back = held - shares.release(held, given)
             burst_back = min(burst, back)
             quota_rows.keep_grant(tx, policy_id, tenant, job_type, -back, -burst_back)
-            return GrantView(policy_id, -back, -burst_back, held - back)
+            return ReleaseView(policy_id, back, held - back)
 
         return self._ledger.change(give)
 

@@ -20,7 +20,7 @@ class Record(Generic[T]):
     """How rows of a table become values of one frozen dataclass."""
 
     def __init__(self, kind: type[T]) -> None:
-        told = [(field.name, str(field.type)) for field in fields(kind)]  # type: ignore[arg-type]
+        told = [(field.name, str(field.type)) for field in fields(kind) if field.init]  # type: ignore[arg-type]
         self.columns = ", ".join(f"{name}_json" if "Mapping" in of else name for name, of in told)
         self._kind = kind
         self._reads = [_read(name, of) for name, of in told]

@@ -14,12 +14,13 @@ from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.records import Record, check_version
 from DocsToKG.Orchestrator.errors import Refused
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 _SHOWN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class TenantView:
+class TenantView(View):
     """A tenant as the sharing sees it. Version 0 means that nothing was ever written of it."""
 
     tenant: str
@@ -29,7 +30,7 @@ class TenantView:
     blocked: bool = False
     blocked_reason: str | None = None
     version: int = 0
-    updated_at: float | None = None
+    updated_at: Timestamp | None = None
 
 
 _TENANT = Record(TenantView)

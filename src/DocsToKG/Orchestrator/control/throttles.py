@@ -12,15 +12,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 from DocsToKG.Orchestrator.control.operators import By, Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.records import Record
+from DocsToKG.Orchestrator.control.workers.hosts import HostView
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.breakers import JOB_TYPE
 from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View
 
 _SHOWN = 1000
 _LONGEST_S = 366 * 24 * 3600.0
@@ -29,22 +31,22 @@ _HOLDS = "lifted_at IS NULL AND (expires_at IS NULL OR expires_at > :now)"
 
 
 @dataclass(frozen=True, slots=True)
-class ThrottleView:
-    """A throttle, in force or not; times are Unix seconds of ledger time."""
+class ThrottleView(View):
+    """What holds jobs back: wholly (`pause`), or beyond `maxActive` at once (`limit`)."""
 
     throttle_id: str
     tenant: str
     job_type: str | None
     source: str | None
-    mode: str
+    mode: Annotated[str, JsonFormat(enum=["pause", "limit"])]
     max_active: int | None
-    origin: str
+    origin: Annotated[str, JsonFormat(enum=["operator", "breaker"])]
     actor: str
     reason: str | None
     ticket: str | None
-    created_at: float
-    expires_at: float | None
-    lifted_at: float | None
+    created_at: Timestamp
+    expires_at: Timestamp | None
+    lifted_at: Timestamp | None
     lifted_by: str | None
 
 
@@ -52,14 +54,19 @@ _THROTTLE = Record(ThrottleView)
 
 
 @dataclass(frozen=True, slots=True)
-class SourceView:
-    """A source, what is known of its hosts, and the throttles that hold it now."""
+class SourceView(View):
+    """A source, what workers know of its hosts (those asked last first; the source itself has no host name), and the
+    throttles that hold it now."""
 
     name: str
     state: Mapping[str, Any]
     paused: bool
     throttles: Sequence[ThrottleView]
-    updated_at: float | None
+    updated_at: Timestamp | None
+    hosts: Sequence[HostView] = ()
+    requests: int = 0
+    refused: int = 0
+    works: int = 0
 
 
 class ThrottleService:

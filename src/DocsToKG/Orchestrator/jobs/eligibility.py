@@ -12,6 +12,7 @@ from typing import Literal
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.jobs.dependencies import is_failed
 from DocsToKG.Orchestrator.jobs.states import GOOD_ENDS, TERMINAL, JobState
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 WhyReason = Literal[
     "paused", "waits_for", "delayed", "leased", "queued", "ended", "unknown",
@@ -24,17 +25,15 @@ _NAMED_NEEDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
-    """What keeps a job from running, in a token and in words; `at` is when it may, by the reader's clock, if known.
-
-    `host` is the host that the job needs next, where the ledger knows it.
-    """
+class Why(View):
+    """What keeps a job from running, in a token and in words; `at` is when it may, if known; `host` is the host that
+    the job needs next, where the ledger knows it."""
 
     job_id: int
     state: str
     reason: WhyReason
     detail: str
-    at: float | None
+    at: Timestamp | None
     host: str | None = None
 
 

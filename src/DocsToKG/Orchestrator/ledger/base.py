@@ -11,12 +11,13 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.jobs.eligibility import Why
 from DocsToKG.Orchestrator.jobs.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.jobs.states import JobState
+from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View, json_names
 
 DEFAULT_TENANT = "default"
 DEFAULT_JOB_TYPE = "content.download"
@@ -248,16 +249,22 @@ class JobFilter:
     job_ids: Collection[int] | None = None
 
 
+def _detail(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
 @dataclass(frozen=True, slots=True)
-class HistoryRow:
-    """One link of a tenant's chain: what happened, when, by whom, and why where that was given."""
+class HistoryRow(View):
+    """One link of a tenant's hash-chained history: what happened, when, by whom, and why where that was given."""
+
+    __pydantic_config__ = json_names(detail_json="detail")
 
     seq: int
     tenant: str
     shard: int
     link: int
     job_id: int | None
-    at: float
+    at: Timestamp
     event: str
     from_state: str | None
     to_state: str | None
@@ -266,7 +273,7 @@ class HistoryRow:
     actor: str
     reason: str | None
     ticket: str | None
-    detail_json: str | None
+    detail_json: Annotated[str | None, JsonFormat(_detail, type=["object", "null"])]
     prev_hash: str
     hash: str
 

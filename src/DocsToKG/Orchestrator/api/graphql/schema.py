@@ -11,27 +11,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 import strawberry
 from strawberry.scalars import JSON
 from strawberry.types import Info
 
-from DocsToKG.Orchestrator.api.routes import circuit_breakers, operations, pack_runs, quota_shapes, workers
-from DocsToKG.Orchestrator.api.routes.dashboard import figures_of
-from DocsToKG.Orchestrator.api.routes.job_shapes import detail_shown, shown
-from DocsToKG.Orchestrator.api.schemas import Shown
+from DocsToKG.Orchestrator.api.schemas import json_value
 from DocsToKG.Orchestrator.api.services import Services
 from DocsToKG.Orchestrator.api.sse import EventStreams, StreamEvent
 from DocsToKG.Orchestrator.control.history.feed import parse_cursor
 from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs.views import JobView
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.search import parse
 from DocsToKG.Orchestrator.jobs.status import JobStatus
+from DocsToKG.Orchestrator.views import View, json_name
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GraphContext:
     """Who reads, and from what."""
 
     services: Services
@@ -70,9 +68,9 @@ class Job:
     finished_at: str | None
 
     @strawberry.field(description="Everything that the API tells of a job: payload, result, leases, metrics, why.")
-    def detail(self, info: Info[Reading, None]) -> JSON:
+    def detail(self, info: Info[GraphContext, None]) -> JSON:
         reading = info.context
-        return _json(detail_shown(reading.services.jobs.detail(reading.tenant, int(self.id))))
+        return _json(reading.services.jobs.detail(reading.tenant, int(self.id)))
 
 
 @strawberry.type
@@ -92,7 +90,7 @@ class Query:
     @strawberry.field(description="Jobs, newest first.")
     def jobs(
         self,
-        info: Info[Reading, None],
+        info: Info[GraphContext, None],
         first: int = 50,
         after: str | None = None,
         status: list[str] | None = None,
@@ -105,7 +103,7 @@ class Query:
         return JobConnection(nodes=[_job(view) for view in page.jobs], page_info=_info(page.next_page_token))
 
     @strawberry.field(description="One job.")
-    def job(self, info: Info[Reading, None], id: strawberry.ID) -> Job | None:
+    def job(self, info: Info[GraphContext, None], id: strawberry.ID) -> Job | None:
         if not id.isascii() or not id.isdigit() or len(id) > 18:
             return None
         try:
@@ -114,45 +112,45 @@ class Query:
             return None
 
     @strawberry.field(description="Jobs that failed for good.")
-    def dead_letters(self, info: Info[Reading, None], first: int = 50, after: str | None = None) -> JobConnection:
+    def dead_letters(self, info: Info[GraphContext, None], first: int = 50, after: str | None = None) -> JobConnection:
         jobs, tenant = info.context.services.jobs, info.context.tenant
         page = jobs.dead_letters(tenant, page_size=_size(first), page_token=after)
         return JobConnection(nodes=[_job(view) for view in page.jobs], page_info=_info(page.next_page_token))
 
     @strawberry.field(description="Counts, throughput, errors, what is held back.")
-    def dashboard(self, info: Info[Reading, None]) -> JSON:
-        return _json(figures_of(info.context.services, info.context.tenant))
+    def dashboard(self, info: Info[GraphContext, None]) -> JSON:
+        return _json(info.context.services.dashboard.metrics(info.context.tenant))
 
     @strawberry.field(description="Incidents, the last one first.")
     def incidents(
-        self, info: Info[Reading, None], first: int = 50, after: str | None = None, state: str | None = None
+        self, info: Info[GraphContext, None], first: int = 50, after: str | None = None, state: str | None = None
     ) -> NodeConnection:
         found = info.context.services.incidents
         page = found.list(info.context.tenant, state, page_size=_size(first), page_token=after)
-        nodes = [_json(operations.IncidentShown.model_validate(each)) for each in page.incidents]
+        nodes = [_json(each) for each in page.incidents]
         return NodeConnection(nodes=nodes, page_info=_info(page.next_page_token))
 
     @strawberry.field(description="Pack-runs, newest first.")
-    def pack_runs(self, info: Info[Reading, None], first: int = 50, after: str | None = None) -> NodeConnection:
+    def pack_runs(self, info: Info[GraphContext, None], first: int = 50, after: str | None = None) -> NodeConnection:
         page = info.context.services.pack_runs.list(info.context.tenant, page_size=_size(first), page_token=after)
-        nodes = [_json(pack_runs.PackRunShown.model_validate(each)) for each in page.runs]
+        nodes = [_json(each) for each in page.pack_runs]
         return NodeConnection(nodes=nodes, page_info=_info(page.next_page_token))
 
     @strawberry.field(description="Workers, by name.")
-    def workers(self, info: Info[Reading, None], first: int = 50, after: str | None = None) -> NodeConnection:
+    def workers(self, info: Info[GraphContext, None], first: int = 50, after: str | None = None) -> NodeConnection:
         page = info.context.services.workers.list(info.context.tenant, page_size=_size(first), page_token=after)
-        nodes = [_json(workers.WorkerShown.model_validate(each)) for each in page.workers]
+        nodes = [_json(each) for each in page.workers]
         return NodeConnection(nodes=nodes, page_info=_info(page.next_page_token))
 
     @strawberry.field(description="Circuit breakers, by key.")
-    def circuit_breakers(self, info: Info[Reading, None]) -> list[JSON]:
+    def circuit_breakers(self, info: Info[GraphContext, None]) -> list[JSON]:
         found = info.context.services.breakers.list(info.context.tenant)
-        return [_json(circuit_breakers.breaker_shown(each)) for each in found]
+        return [_json(each) for each in found]
 
     @strawberry.field(description="The tenant's quotas.")
-    def quotas(self, info: Info[Reading, None]) -> list[JSON]:
+    def quotas(self, info: Info[GraphContext, None]) -> list[JSON]:
         found = info.context.services.quotas.list(info.context.tenant)
-        return [_json(quota_shapes.QuotaShown.model_validate(each)) for each in found]
+        return [_json(each) for each in found]
 
 
 @strawberry.type
@@ -165,7 +163,7 @@ class Event:
 @strawberry.type
 class Subscription:
     @strawberry.subscription(description="What happens to the tenant's jobs, from a cursor or from now on.")
-    async def job_events(self, info: Info[Reading, None], after: str | None = None) -> AsyncIterator[Event]:
+    async def job_events(self, info: Info[GraphContext, None], after: str | None = None) -> AsyncIterator[Event]:
         reading = info.context
         start = None if after is None else parse_cursor(after)
         async for found in reading.streams.follow(reading.tenant, start, lambda event: event["job"] is not None):
@@ -176,14 +174,14 @@ class Subscription:
 SCHEMA = strawberry.Schema(query=Query, subscription=Subscription)
 
 
-def _job(view: Any) -> Job:
-    values = shown(view).model_dump()
+def _job(view: JobView) -> Job:
+    values = json_value(view)
     names = [field.name for field in Job.__strawberry_definition__.fields if field.name not in ("id", "detail")]  # type: ignore[attr-defined]
-    return Job(id=strawberry.ID(str(values["job_id"])), **{name: values[name] for name in names})
+    return Job(id=strawberry.ID(str(view.job_id)), **{name: values[json_name(name)] for name in names})
 
 
-def _json(value: Shown) -> JSON:
-    return JSON(value.model_dump(mode="json", by_alias=True))
+def _json(view: View) -> JSON:
+    return JSON(json_value(view))
 
 
 def _status(word: str) -> JobStatus:

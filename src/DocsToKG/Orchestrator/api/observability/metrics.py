@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from DocsToKG.Orchestrator.api.sse import LogReader
 from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
-from DocsToKG.Orchestrator.control.workers.latency import Tally
+from DocsToKG.Orchestrator.control.workers.latency import Latency
 from DocsToKG.Orchestrator.events.outbox import Outbox
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -23,10 +23,10 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Metrics:
     """The figures of one application."""
 
-    def __init__(self, ledger: ServedLedger, tally: Tally, log_readers: Collection[LogReader]) -> None:
+    def __init__(self, ledger: ServedLedger, latency: Latency, log_readers: Collection[LogReader]) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Depths(ledger))
-        self._registry.register(_Latency(tally))
+        self._registry.register(_LatencyCollector(latency))
         self._registry.register(_LogLag(ledger, log_readers))
         self._registry.register(_Backlogs(ledger))
         self.failures = self._counter("job_failures", "Tries that failed, by what became of the job.", "end")
@@ -55,14 +55,14 @@ class _Depths(Collector):
         yield family
 
 
-class _Latency(Collector):
+class _LatencyCollector(Collector):
     """How long jobs took, from when they could run to their end."""
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, latency: Latency) -> None:
+        self._latency = latency
 
     def collect(self) -> Iterator[Metric]:
-        upto, count, seconds = self._tally.latency()
+        upto, count, seconds = self._latency.histogram()
         bounds = [(str(bound), n) for bound, n in upto]
         family = HistogramMetricFamily("job_latency_seconds", "From when a job could run to its acknowledged end.")
         family.add_metric([], [*bounds, ("+Inf", count)], seconds)

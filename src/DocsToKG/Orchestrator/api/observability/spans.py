@@ -51,16 +51,16 @@ class JobSpans:
     def lease(self, lease: JobLease, asked_ns: int) -> str | None:
         """A job was leased by a call that came at `asked_ns`: the words for its worker."""
         if self._tracing is None:
-            return lease.trace_context
-        now, about = time_ns(), {"job.id": lease.job_id, "job.type": lease.job_type, "tenant": lease.tenant}
-        producer = self._tracing.remote(lease.trace_context)
+            return lease.instrumentation.traceparent
+        now, about = time_ns(), {"job.id": lease.job_id, "job.type": lease.job_type, "tenant": lease.provenance.tenant}
+        producer = self._tracing.remote(lease.instrumentation.traceparent)
         waiting = self._tracing.start("schedule", producer, about, now - round(lease.waited_s * 1e9))
         waiting.end(now)
         parent = waiting if producer is None else producer
-        span = self._tracing.start("lease", parent, {**about, "worker.id": lease.task_runner_id}, asked_ns)
+        span = self._tracing.start("lease", parent, {**about, "worker.id": lease.provenance.task_runner_id}, asked_ns)
         words = self._tracing.traceparent(span)
         span.end()
-        return words or lease.trace_context
+        return words or lease.instrumentation.traceparent
 
     def complete(self, scope: Scope, ledger: ServedLedger, done: Completion, began_ns: int) -> None:
         """A worker's word that its work is over was taken; the call itself came at `began_ns`."""

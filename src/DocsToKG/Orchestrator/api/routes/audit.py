@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
-from DocsToKG.Orchestrator.api.audit_export import AuditExporter, sent, taken
+from DocsToKG.Orchestrator.api.audit_export import sent, taken
+from DocsToKG.Orchestrator.api.context import Context, RequestContext, Responses
 from DocsToKG.Orchestrator.api.errors import Problem
-from DocsToKG.Orchestrator.api.routing import Context, RequestContext, Resource
-from DocsToKG.Orchestrator.api.schemas import GivenMoment
+from DocsToKG.Orchestrator.api.routing import Resource
+from DocsToKG.Orchestrator.api.schemas import ZonedTime
 from DocsToKG.Orchestrator.audit.reading import Range
 
 resource = Resource("audit")
-BUNDLE: dict[int | str, dict[str, Any]] = {
+BUNDLE: Responses = {
     200: {
         "description": "A signed bundle; prove it with `docstokg-orchestrator audit verify`",
         "content": {"application/zstd": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-From = Annotated[GivenMoment, Query(alias="from", description="Beginning, included.")]
-To = Annotated[GivenMoment, Query(alias="to", description="End, not included; must be over.")]
+From = Annotated[ZonedTime, Query(alias="from", description="Beginning, included.")]
+To = Annotated[ZonedTime, Query(alias="to", description="End, not included; must be over.")]
 
 
 @resource.get("/audit/export", responses=BUNDLE, response_class=Response)
@@ -38,10 +39,10 @@ def export_audit_of_all(ctx: Context, start: From, end: To) -> Response:
 
 
 def _bundle(ctx: RequestContext, start: datetime, end: datetime, tenant: str | None) -> Response:
-    audit_exporter: AuditExporter | None = ctx.request.app.state.audit_exporter
-    if audit_exporter is None:
+    exporter = ctx.state.audit_exporter
+    if exporter is None:
         raise Problem(404, "NOT_FOUND", "bundles are not exported here")
-    made = audit_exporter.write(Range(_ms(start), _ms(end), tenant))
+    made = exporter.write(Range(_ms(start), _ms(end), tenant))
     size, file = made.path.stat().st_size, taken(made.path)
     headers = {
         "Content-Length": str(size),

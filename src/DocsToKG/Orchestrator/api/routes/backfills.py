@@ -4,52 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Path
 from pydantic import Field
 
-from DocsToKG.Orchestrator.api.routing import Context, Resource
-from DocsToKG.Orchestrator.api.schemas import (
-    Explained,
-    GivenMoment,
-    Moment,
-    Name,
-    Page,
-    PageSize,
-    PageToken,
-    Reason,
-    Shown,
-    Text,
-    Ticket,
-)
+from DocsToKG.Orchestrator.api.context import Context
+from DocsToKG.Orchestrator.api.routing import Resource
+from DocsToKG.Orchestrator.api.schemas import DecisionBody, Name, Paging, Reason, Text, Ticket, ZonedTime
+from DocsToKG.Orchestrator.control.backfills import Backfill, BackfillPage
 
 resource = Resource("backfills")
 
 
-class BackfillShown(Shown):
-    backfill_id: str
-    tenant: str
-    job_type: str
-    from_at: Moment
-    to_at: Moment
-    jobs: int
-    actor: str
-    reason: str
-    ticket: str
-    created_at: Moment
-
-
-class BackfillList(Page):
-    """Backfills, newest first."""
-
-    backfills: list[BackfillShown]
-
-
-class BackfillRequest(Explained):
+class BackfillRequest(DecisionBody):
     """A range of time, cut into steps: one job for each."""
 
     job_type: Name
-    from_at: GivenMoment
-    to_at: GivenMoment
+    from_at: ZonedTime
+    to_at: ZonedTime
     step_seconds: Annotated[float, Field(ge=1, le=31_536_000)]
     backfill_reason: Reason | None = None
     backfill_ticket: Ticket | None = None
@@ -62,9 +33,9 @@ class BackfillRequest(Explained):
 
 
 @resource.post("/backfills", status=201)
-def start_backfill(ctx: Context, body: BackfillRequest) -> BackfillShown:
+def start_backfill(ctx: Context, body: BackfillRequest) -> Backfill:
     """Enqueue a historical range, oldest first and behind other work."""
-    started = ctx.services.backfills.start(
+    return ctx.services.backfills.start(
         ctx.tenant,
         job_type=body.job_type,
         from_at=body.from_at.timestamp(),
@@ -79,22 +50,15 @@ def start_backfill(ctx: Context, body: BackfillRequest) -> BackfillShown:
         backfill_id=body.backfill_id,
         operator={"operatorReason": ctx.caller.operator_reason, "operatorTicket": ctx.caller.operator_ticket},
     )
-    return BackfillShown.model_validate(started)
 
 
 @resource.get("/backfills")
-def list_backfills(
-    ctx: Context,
-    page_size: Annotated[PageSize, Query()] = 50,
-    page_token: Annotated[PageToken, Query()] = None,
-) -> BackfillList:
+def list_backfills(ctx: Context, paging: Paging) -> BackfillPage:
     """List the tenant's backfills, newest first."""
-    page = ctx.services.backfills.list(ctx.tenant, page_size=page_size, page_token=page_token)
-    backfills = [BackfillShown.model_validate(each) for each in page.backfills]
-    return BackfillList(backfills=backfills, next_page_token=page.next_page_token)
+    return ctx.services.backfills.list(ctx.tenant, **paging)
 
 
 @resource.get("/backfills/{backfill_id}")
-def get_backfill(ctx: Context, backfill_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]) -> BackfillShown:
+def get_backfill(ctx: Context, backfill_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]) -> Backfill:
     """Show one backfill."""
-    return BackfillShown.model_validate(ctx.services.backfills.get(ctx.tenant, backfill_id))
+    return ctx.services.backfills.get(ctx.tenant, backfill_id)

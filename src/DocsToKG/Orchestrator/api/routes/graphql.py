@@ -1,10 +1,10 @@
-"""The graph over HTTP: questions by POST, subscriptions as a stream of Server-Sent Events. There is no page with it."""
+"""GraphQL over HTTP: queries by POST, subscriptions as Server-Sent Events."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
@@ -13,79 +13,82 @@ from graphql import GraphQLError, OperationType
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
+from DocsToKG.Orchestrator.api.context import Context, RequestContext
 from DocsToKG.Orchestrator.api.errors import problem_of
 from DocsToKG.Orchestrator.api.graphql.limits import checked
-from DocsToKG.Orchestrator.api.routes.streams import STREAM, streamed, streams_of
-from DocsToKG.Orchestrator.api.routing import Context, RequestContext, Resource
-from DocsToKG.Orchestrator.api.schemas import Given, Shown
+from DocsToKG.Orchestrator.api.routes.streams import STREAM, streamed
+from DocsToKG.Orchestrator.api.routing import Resource
+from DocsToKG.Orchestrator.api.schemas import RequestBody, json_bytes
+from DocsToKG.Orchestrator.views import View
 
 resource = Resource("graphql")
 
 
-class GraphRequest(Given):
+class GraphRequest(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "{ jobs(first: 2) { nodes { id status } } }"}]})
     query: Annotated[str, Field(min_length=1, max_length=20_000)]
     variables: dict[str, Any] | None = None
     operation_name: Annotated[str, Field(max_length=128)] | None = None
 
 
-class GraphError(Shown):
+@dataclass(frozen=True, slots=True)
+class GraphError(View):
     message: str
-    path: list[str | int] | None = None
-    extensions: dict[str, Any] | None = None
+    path: Sequence[str | int] | None = None
+    extensions: Mapping[str, Any] | None = None
 
 
-class GraphAnswer(Shown):
-    """The data, and what could not be told."""
+@dataclass(frozen=True, slots=True)
+class GraphAnswer(View):
+    """The data, and the errors."""
 
-    data: dict[str, Any] | None = None
-    errors: list[GraphError] | None = None
+    data: Mapping[str, Any] | None = None
+    errors: Sequence[GraphError] | None = None
 
 
 @resource.post("/graphql", operation="graphqlQuery")
 def graphql_query(ctx: Context, body: GraphRequest) -> GraphAnswer:
-    """Answer a GraphQL question; nothing can be changed through it."""
+    """Answer a GraphQL query; there are no mutations."""
     try:
         checked(body.query, body.variables or {}, OperationType.QUERY)
     except GraphQLError as error:
-        return GraphAnswer(errors=[_told(error)])
+        return GraphAnswer(errors=[_error(error)])
     result = _schema().execute_sync(
         body.query,
         variable_values=body.variables,
         operation_name=body.operation_name,
-        context_value=_reading(ctx),
+        context_value=_context(ctx),
     )
-    return GraphAnswer(data=result.data, errors=[_told(error) for error in result.errors or ()] or None)
+    return GraphAnswer(data=result.data, errors=[_error(error) for error in result.errors or ()] or None)
 
 
 @resource.post("/graphql/stream", operation="graphqlStream", responses=STREAM, response_class=Response)
 async def graphql_stream(ctx: Context, body: GraphRequest) -> Response:
     """Follow a GraphQL subscription: events `next` and `complete`, as graphql-sse has them."""
-    streams = streams_of(ctx.request)
 
-    async def told() -> AsyncGenerator[bytes]:
+    async def events() -> AsyncGenerator[bytes]:
         try:
             checked(body.query, body.variables or {}, OperationType.SUBSCRIPTION)
         except GraphQLError as error:
-            yield _next(GraphAnswer(errors=[_told(error)]))
+            yield _next(GraphAnswer(errors=[_error(error)]))
         else:
             yield format_sse_event(comment="connected")
             found: Any = await _schema().subscribe(
                 body.query,
                 variable_values=body.variables,
                 operation_name=body.operation_name,
-                context_value=_reading(ctx),
+                context_value=_context(ctx),
             )
             if hasattr(found, "errors"):
-                yield _next(GraphAnswer(errors=[_told(error) for error in found.errors or ()]))
+                yield _next(GraphAnswer(errors=[_error(error) for error in found.errors or ()]))
             else:
                 async with aclosing(found):
                     async for result in found:
-                        errors = [_told(error) for error in result.errors or ()] or None
+                        errors = [_error(error) for error in result.errors or ()] or None
                         yield _next(GraphAnswer(data=result.data, errors=errors))
         yield format_sse_event(data_str="", event="complete")
 
-    return streamed(streams, told())
+    return streamed(ctx.streams, events())
 
 
 @cache
@@ -95,24 +98,23 @@ def _schema() -> Any:
     return SCHEMA
 
 
-def _reading(ctx: RequestContext) -> Any:
-    from DocsToKG.Orchestrator.api.graphql.schema import Reading
+def _context(ctx: RequestContext) -> Any:
+    from DocsToKG.Orchestrator.api.graphql.schema import GraphContext
 
-    return Reading(ctx.services, ctx.tenant, streams_of(ctx.request))
+    return GraphContext(ctx.services, ctx.tenant, ctx.streams)
 
 
-def _told(error: GraphQLError) -> GraphError:
-    """Our own errors in their words; what nobody foresaw says nothing of itself."""
+def _error(error: GraphQLError) -> GraphError:
+    """An error of the ledger with its code; an unexpected error shows nothing of itself."""
     path = None if error.path is None else list(error.path)
     cause = error.original_error
     if cause is None:
         return GraphError(message=error.message[:500], path=path)
     problem = problem_of(cause) if isinstance(cause, Exception) else None
     if problem is None:
-        return GraphError(message="something went wrong here", path=path, extensions={"code": "INTERNAL"})
+        return GraphError(message="internal error", path=path, extensions={"code": "INTERNAL"})
     return GraphError(message=problem.message, path=path, extensions={"code": problem.code})
 
 
 def _next(answer: GraphAnswer) -> bytes:
-    data = json.dumps(answer.model_dump(mode="json", by_alias=True, exclude_none=True), separators=(",", ":"))
-    return format_sse_event(data_str=data, event="next")
+    return format_sse_event(data_str=json_bytes(answer, exclude_none=True).decode(), event="next")

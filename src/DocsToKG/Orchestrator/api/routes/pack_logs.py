@@ -18,14 +18,15 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from DocsToKG.Orchestrator.api.auth.permissions import PERMISSIONS
-from DocsToKG.Orchestrator.api.errors import Problem, answer, problem_of
-from DocsToKG.Orchestrator.api.routes.pack_runs import LogLineShown, ProjectQuery, RunPath
-from DocsToKG.Orchestrator.api.routes.streams import STREAM, streamed, streams_of, token_is_valid
-from DocsToKG.Orchestrator.api.routing import Context, Doors, Resource
-from DocsToKG.Orchestrator.api.schemas import BIG
+from DocsToKG.Orchestrator.api.context import Context, state_of
+from DocsToKG.Orchestrator.api.errors import Problem, problem_of, problem_response
+from DocsToKG.Orchestrator.api.routes.pack_runs import ProjectQuery, RunPath
+from DocsToKG.Orchestrator.api.routes.streams import STREAM, streamed, token_is_valid
+from DocsToKG.Orchestrator.api.routing import Resource
+from DocsToKG.Orchestrator.api.schemas import BIG, json_bytes
 from DocsToKG.Orchestrator.api.services import Services
 from DocsToKG.Orchestrator.api.sse import EventStreams, LogReader
-from DocsToKG.Orchestrator.control.pack_run_rows import LogPage
+from DocsToKG.Orchestrator.control.pack_run_rows import LogLine, LogPage
 from DocsToKG.Orchestrator.errors import LedgerError
 
 resource = Resource("pack-runs")
@@ -45,12 +46,12 @@ async def follow_pack_run_logs(
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern=r"^\d{1,15}$")] = None,
 ) -> Response:
     """Follow the run's log; the id of an event is the number of its line."""
-    streams = streams_of(ctx.request)
+    streams = ctx.streams
     start = after if last_event_id is None else int(last_event_id)
     # Judged before the answer begins, so that a run that is not there is an error and no stream.
     await streams.threaded(lambda: ctx.services.pack_runs.get(ctx.tenant, pack_run_id, project=project))
 
-    async def told() -> AsyncGenerator[bytes]:
+    async def events() -> AsyncGenerator[bytes]:
         async with aclosing(log_lines(streams, ctx.services, ctx.tenant, pack_run_id, project, start)) as lines:
             async for line in lines:
                 if line is not None:
@@ -61,12 +62,12 @@ async def follow_pack_run_logs(
                     return
         yield format_sse_event(data_str="{}", event="pack_run.end")
 
-    return streamed(streams, told())
+    return streamed(streams, events())
 
 
 async def log_lines(
     streams: EventStreams, services: Services, tenant: str, run_id: str, project: str | None, after: int
-) -> AsyncGenerator[LogLineShown | None]:
+) -> AsyncGenerator[LogLine | None]:
     """Lines after a number as they come, None where a sign of life is due; ends with the run, or with the service."""
     reader = LogReader()
     streams.log_readers.add(reader)
@@ -85,14 +86,14 @@ async def _lines(
     project: str | None,
     after: int,
     reader: LogReader,
-) -> AsyncIterator[LogLineShown | None]:
+) -> AsyncIterator[LogLine | None]:
     silent_s = 0.0
     while not streams.is_closed:
         read = partial(services.pack_runs.logs, tenant, run_id, after=after, limit=_LINES, project=project)
         page: LogPage = await streams.threaded(read)
         for line in page.lines:
             after, silent_s, reader.telling = line.seq, 0.0, line.at
-            yield LogLineShown.model_validate(line)
+            yield line
         if len(page.lines) == _LINES:
             continue
         reader.telling = None
@@ -109,23 +110,23 @@ async def _lines(
 async def pack_run_log_socket(socket: WebSocket, pack_run_id: str, after: int = 0, project: str | None = None) -> None:
     """The same lines, one message each, and `{"end": true}` at the end. Browsers, which cannot send an Authorization
     header, offer the protocols `docstokg` and `bearer.TOKEN`."""
-    doors: Doors = socket.app.state.doors
-    streams: EventStreams = socket.app.state.streams
+    state = state_of(socket)
+    streams = state.streams
     headers = _admission_headers(socket)
     try:
-        caller = await doors.admission.caller(headers, PERMISSIONS["followPackRunLogs"])
+        caller = await state.admission.caller(headers, PERMISSIONS["followPackRunLogs"])
         if not 0 <= after <= BIG or len(pack_run_id) > 64 or "\x00" in pack_run_id + (project or ""):
             raise Problem(422, "VALIDATION_FAILED", "the request does not fit the interface")
-        await streams.threaded(lambda: doors.services.pack_runs.get(caller.tenant, pack_run_id, project=project))
+        await streams.threaded(lambda: state.services.pack_runs.get(caller.tenant, pack_run_id, project=project))
         streams.refuse_if_full()
         with streams.counted():
             await socket.accept(subprotocol=PROTOCOL if PROTOCOL in socket.scope.get("subprotocols", ()) else None)
             async with aclosing(
-                log_lines(streams, doors.services, caller.tenant, pack_run_id, project, after)
+                log_lines(streams, state.services, caller.tenant, pack_run_id, project, after)
             ) as lines:
                 async for line in lines:
                     if line is None:
-                        await doors.admission.principal(headers.get("authorization"))
+                        await state.admission.principal(headers.get("authorization"))
                     else:
                         await socket.send_text(_text(line))
             await socket.send_text('{"end":true}')
@@ -133,7 +134,7 @@ async def pack_run_log_socket(socket: WebSocket, pack_run_id: str, after: int = 
     except WebSocketDisconnect:
         return
     except (Problem, LedgerError) as error:
-        await _refuse(socket, problem_of(error) or Problem(500, "INTERNAL", "something went wrong here"))
+        await _refuse(socket, problem_of(error) or Problem(500, "INTERNAL", "internal error"))
 
 
 async def _refuse(socket: WebSocket, problem: Problem) -> None:
@@ -141,7 +142,7 @@ async def _refuse(socket: WebSocket, problem: Problem) -> None:
         await socket.close(code=1008, reason=problem.code)
         return
     scope = {**socket.scope, "type": "http", "method": "GET"}
-    await socket.send_denial_response(answer(Request(scope), problem))
+    await socket.send_denial_response(problem_response(Request(scope), problem))
 
 
 def _admission_headers(socket: WebSocket) -> Mapping[str, str]:
@@ -152,5 +153,5 @@ def _admission_headers(socket: WebSocket) -> Mapping[str, str]:
     return headers
 
 
-def _text(line: LogLineShown) -> str:
-    return line.model_dump_json(by_alias=True)
+def _text(line: LogLine) -> str:
+    return json_bytes(line).decode()

@@ -2,171 +2,257 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from fastapi import Query
+from fastapi import Path, Query
+from pydantic import Field
 
 from DocsToKG.Orchestrator.api.auth.bearer import ANY
+from DocsToKG.Orchestrator.api.context import Context, RequestContext
 from DocsToKG.Orchestrator.api.errors import Problem
-from DocsToKG.Orchestrator.api.etags import tagged, version_wanted
-from DocsToKG.Orchestrator.api.routes.quota_shapes import (
-    AllocationShown,
-    Governed,
-    GrantShown,
-    JobTypePath,
-    JobTypeQuery,
-    PolicyChanges,
-    PolicyGiven,
-    PolicyList,
-    PolicyPath,
-    PolicyPreviewShown,
-    PolicyProposed,
-    PolicyShown,
-    PolicySummaryShown,
-    QuotaAsked,
-    QuotaGiven,
-    QuotaGivenBack,
-    QuotaList,
-    QuotaPreviewShown,
-    QuotaShown,
-    QuotaStatusShown,
-    ReleaseShown,
-    SchedulableShown,
-    SummaryShown,
+from DocsToKG.Orchestrator.api.routing import Resource
+from DocsToKG.Orchestrator.api.schemas import Name, Reason, RequestBody, Text, Ticket
+from DocsToKG.Orchestrator.control.policies import PolicyView
+from DocsToKG.Orchestrator.control.preview import PolicyPreview, QuotaPreview
+from DocsToKG.Orchestrator.control.quota_rows import (
+    Allocation,
+    GrantView,
+    PolicySummary,
+    QuotaStatus,
+    QuotaView,
+    ReleaseView,
+    Schedulable,
 )
-from DocsToKG.Orchestrator.api.routing import Answer, Context, RequestContext, Resource
 from DocsToKG.Orchestrator.jobs.allocation import TenantClaim
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.control import EVERY
+from DocsToKG.Orchestrator.views import View
 
 resource = Resource("quota-governance")
-_SAID = set(Governed.model_fields)
 EveryTenant = Annotated[bool, Query(alias="everyTenant", description="The quota that counts where a tenant has none.")]
+Amount = Annotated[int, Field(ge=0, le=10**9)]
+StrategyWord = Literal["Equal", "Proportional", "Priority", "ReservedWithFairShare", "Fixed"]
+JobTypePath = Annotated[
+    str, Path(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127})$", description="`*`: every type.")
+]
+JobTypeQuery = Annotated[Name | None, Query(alias="jobType", description="Without: every type together.")]
+PolicyPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+class QuotaDecision(RequestBody):
+    """The body of a change of quotas, which says why."""
+
+    quota_reason: Reason | None = None
+    quota_ticket: Ticket | None = None
+    reason: Reason | None = None
+    ticket: Ticket | None = None
+
+
+class QuotaIn(QuotaDecision):
+    max_active: Amount = 100
+    max_per_hour: Amount = 1000
+    burst: Amount = 10
+
+
+class PolicyIn(QuotaDecision):
+    """How the capacity of a pool is shared among tenants."""
+
+    name: Text
+    strategy: StrategyWord
+    total_capacity: Amount
+    minimum_per_tenant: Amount = 1
+    maximum_per_tenant: Amount | None = None
+    reserved_capacity: Amount = 0
+    allow_burst: bool = False
+    burst_multiplier: Annotated[float, Field(ge=1, le=1000)] = 1.5
+    priority: Annotated[int, Field(ge=-(10**9), le=10**9)] = 0
+    job_type: Name | None = None
+    enabled: bool = True
+
+
+class TenantClaimIn(RequestBody):
+    """A tenant that the preview counts as if it had work."""
+
+    tenant: Name
+    weight: Annotated[int, Field(ge=1, le=10**6)] = 1
+    priority: Annotated[int, Field(ge=-(10**9), le=10**9)] = 0
+    fixed: Amount | None = None
+
+
+class PolicyPreviewIn(PolicyIn):
+    """A policy to preview."""
+
+    name: Text = "proposed"
+    replaces: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = Field(
+        default=None, description="The policy that it would stand for."
+    )
+    tenants: Annotated[tuple[TenantClaimIn, ...], Field(max_length=1000)] = ()
+
+
+class PolicyChanges(QuotaDecision):
+    """The properties to change; the others stay."""
+
+    name: Text | None = None
+    strategy: StrategyWord | None = None
+    total_capacity: Amount | None = None
+    minimum_per_tenant: Amount | None = None
+    maximum_per_tenant: Amount | None = None
+    reserved_capacity: Amount | None = None
+    allow_burst: bool | None = None
+    burst_multiplier: Annotated[float, Field(ge=1, le=1000)] | None = None
+    priority: Annotated[int, Field(ge=-(10**9), le=10**9)] | None = None
+    job_type: Name | None = None
+    enabled: bool | None = None
+
+
+class QuotaRequest(RequestBody):
+    job_type: Name
+    requested_amount: Annotated[int, Field(ge=1, le=10**9)]
+
+
+class QuotaRelease(RequestBody):
+    job_type: Name
+    released_amount: Annotated[int, Field(ge=1, le=10**9)]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyList(View):
+    """Policies, the highest priority first."""
+
+    policies: Sequence[PolicyView]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySummaryList(View):
+    policies: Sequence[PolicySummary]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaList(View):
+    quotas: Sequence[QuotaView]
+
+
+_REASONS = set(QuotaDecision.model_fields)
 
 
 @resource.get("/quota-governance/policies")
 def list_policies(ctx: Context, enabled: Annotated[bool | None, Query()] = None) -> PolicyList:
     """List the policies, the highest priority first."""
-    found = ctx.services.quotas.policies.list(enabled)
-    return PolicyList(policies=[PolicyShown.model_validate(policy) for policy in found])
+    return PolicyList(ctx.services.quotas.policies.list(enabled))
 
 
-@resource.get("/quota-governance/policies/{policy_id}", response_model=PolicyShown)
-def get_policy(ctx: Context, policy_id: PolicyPath) -> Answer:
+@resource.get("/quota-governance/policies/{policy_id}")
+def get_policy(ctx: Context, policy_id: PolicyPath) -> PolicyView:
     """Show one policy."""
     policy = ctx.services.quotas.policies.get(policy_id)
-    return tagged(PolicyShown.model_validate(policy), policy.version)
+    return ctx.tagged(policy)
 
 
-@resource.post("/quota-governance/policies", status=201, response_model=PolicyShown)
-def create_policy(ctx: Context, body: PolicyGiven) -> Answer:
-    """Make a policy; it counts for all tenants from the next lease on."""
-    policy = ctx.services.quotas.policies.create(**body.model_dump(exclude=_SAID), **ctx.decision)
-    return tagged(PolicyShown.model_validate(policy), policy.version)
+@resource.post("/quota-governance/policies", status=201)
+def create_policy(ctx: Context, body: PolicyIn) -> PolicyView:
+    """Create a policy; it counts for all tenants from the next lease on."""
+    policy = ctx.services.quotas.policies.create(**body.model_dump(exclude=_REASONS), **ctx.decision)
+    return ctx.tagged(policy)
 
 
-@resource.put("/quota-governance/policies/{policy_id}", response_model=PolicyShown)
-def update_policy(ctx: Context, policy_id: PolicyPath, body: PolicyChanges) -> Answer:
+@resource.put("/quota-governance/policies/{policy_id}")
+def update_policy(ctx: Context, policy_id: PolicyPath, body: PolicyChanges) -> PolicyView:
     """Change a policy; with If-Match only the version that was read."""
-    changes = body.model_dump(exclude=_SAID, exclude_unset=True)
+    changes = body.model_dump(exclude=_REASONS, exclude_unset=True)
     nullable = ("maximum_per_tenant", "job_type")
     changes = {name: value for name, value in changes.items() if value is not None or name in nullable}
-    wanted = version_wanted(ctx)
+    wanted = ctx.if_version
     policy = ctx.services.quotas.policies.update(policy_id, changes, **ctx.decision, if_version=wanted)
-    return tagged(PolicyShown.model_validate(policy), policy.version)
+    return ctx.tagged(policy)
 
 
 @resource.delete("/quota-governance/policies/{policy_id}", status=204)
 def delete_policy(ctx: Context, policy_id: PolicyPath) -> None:
     """Remove a policy; the reason comes in the headers."""
-    ctx.services.quotas.policies.delete(policy_id, **ctx.decision, if_version=version_wanted(ctx))
+    ctx.services.quotas.policies.delete(policy_id, **ctx.decision, if_version=ctx.if_version)
 
 
 @resource.post("/quota-governance/preview")
-def preview_policy(ctx: Context, body: PolicyProposed) -> PolicyPreviewShown:
+def preview_policy(ctx: Context, body: PolicyPreviewIn) -> PolicyPreview:
     """Show what a policy would give to each tenant; nothing is saved."""
-    rules = body.model_dump(exclude=_SAID | {"replaces", "tenants"})
+    rules = body.model_dump(exclude=_REASONS | {"replaces", "tenants"})
     claims = [TenantClaim(one.tenant, one.weight, one.priority, None, one.fixed) for one in body.tenants]
-    found = ctx.services.what_if.policy(rules, replaces=body.replaces, tenants=claims)
-    return PolicyPreviewShown.model_validate(found)
+    return ctx.services.preview.policy(rules, replaces=body.replaces, tenants=claims)
 
 
 @resource.get("/quota-governance/allocation")
-def get_allocation(ctx: Context, job_type: JobTypeQuery = None) -> AllocationShown:
+def get_allocation(ctx: Context, job_type: JobTypeQuery = None) -> Allocation:
     """Show the tenant's share as it is now."""
-    return AllocationShown.model_validate(ctx.services.quotas.allocation(ctx.tenant, job_type or EVERY))
+    return ctx.services.quotas.allocation(ctx.tenant, job_type or EVERY)
 
 
 @resource.post("/quota-governance/request")
-def request_quota(ctx: Context, body: QuotaAsked) -> GrantShown:
+def request_quota(ctx: Context, body: QuotaRequest) -> GrantView:
     """Take from the pool, as much as there is for this tenant."""
-    return GrantShown.model_validate(ctx.services.quotas.request(ctx.tenant, body.job_type, body.requested_amount))
+    return ctx.services.quotas.request(ctx.tenant, body.job_type, body.requested_amount)
 
 
 @resource.post("/quota-governance/release")
-def release_quota(ctx: Context, body: QuotaGivenBack) -> ReleaseShown:
+def release_quota(ctx: Context, body: QuotaRelease) -> ReleaseView:
     """Give back to the pool; nobody gives back more than it holds."""
-    found = ctx.services.quotas.release(ctx.tenant, body.job_type, body.released_amount)
-    return ReleaseShown(policy_id=found.policy_id, released=-found.granted, held=found.held)
+    return ctx.services.quotas.release(ctx.tenant, body.job_type, body.released_amount)
 
 
 @resource.get("/quota-governance/status")
-def quota_status(ctx: Context, job_type: JobTypeQuery = None) -> QuotaStatusShown:
+def quota_status(ctx: Context, job_type: JobTypeQuery = None) -> QuotaStatus:
     """Show both limits of the tenant and what is used of them."""
-    return QuotaStatusShown.model_validate(ctx.services.quotas.status(ctx.tenant, job_type or EVERY))
+    return ctx.services.quotas.status(ctx.tenant, job_type or EVERY)
 
 
 @resource.get("/quota-governance/summary")
 def quota_summary(
     ctx: Context, policy_id: Annotated[str | None, Query(alias="policyId", pattern=r"^[A-Za-z0-9_-]{1,64}$")] = None
-) -> SummaryShown:
+) -> PolicySummaryList:
     """Show every policy with the tenants that it shares among."""
-    found = ctx.services.quotas.summary(policy_id)
-    return SummaryShown(policies=[PolicySummaryShown.model_validate(policy) for policy in found])
+    return PolicySummaryList(ctx.services.quotas.summary(policy_id))
 
 
 @resource.get("/quota-governance/can-schedule")
-def can_schedule(ctx: Context, job_type: JobTypeQuery = None) -> SchedulableShown:
+def can_schedule(ctx: Context, job_type: JobTypeQuery = None) -> Schedulable:
     """Say whether a job could start now, and what blocks where not."""
-    found = ctx.services.quotas.can_schedule(ctx.tenant, job_type or DEFAULT_JOB_TYPE)
-    return SchedulableShown.model_validate(found)
+    return ctx.services.quotas.can_schedule(ctx.tenant, job_type or DEFAULT_JOB_TYPE)
 
 
 @resource.get("/quotas")
 def list_quotas(ctx: Context) -> QuotaList:
     """List the tenant's quotas and those of every tenant."""
-    found = [*ctx.services.quotas.list(ctx.tenant), *ctx.services.quotas.list(EVERY)]
-    return QuotaList(quotas=[QuotaShown.model_validate(quota) for quota in found])
+    return QuotaList([*ctx.services.quotas.list(ctx.tenant), *ctx.services.quotas.list(EVERY)])
 
 
-@resource.get("/quotas/{job_type}", response_model=QuotaShown)
-def get_quota(ctx: Context, job_type: JobTypePath, every: EveryTenant = False) -> Answer:
+@resource.get("/quotas/{job_type}")
+def get_quota(ctx: Context, job_type: JobTypePath, every: EveryTenant = False) -> QuotaView:
     """Show one quota."""
     quota = ctx.services.quotas.get(EVERY if every else ctx.tenant, job_type)
-    return tagged(QuotaShown.model_validate(quota), quota.version)
+    return ctx.tagged(quota)
 
 
-@resource.put("/quotas/{job_type}", response_model=QuotaShown)
-def set_quota(ctx: Context, job_type: JobTypePath, body: QuotaGiven, every: EveryTenant = False) -> Answer:
+@resource.put("/quotas/{job_type}")
+def set_quota(ctx: Context, job_type: JobTypePath, body: QuotaIn, every: EveryTenant = False) -> QuotaView:
     """Write a quota; it counts from the next lease on, everywhere."""
     quota = ctx.services.quotas.set(
         _whose(ctx, every), job_type, body.max_active, body.max_per_hour, body.burst,
-        **ctx.decision, if_version=version_wanted(ctx),
+        **ctx.decision, if_version=ctx.if_version,
     )  # fmt: skip
-    return tagged(QuotaShown.model_validate(quota), quota.version)
+    return ctx.tagged(quota)
 
 
 @resource.post("/quotas/{job_type}/preview")
-def preview_quota(ctx: Context, job_type: JobTypePath, body: QuotaGiven) -> QuotaPreviewShown:
+def preview_quota(ctx: Context, job_type: JobTypePath, body: QuotaIn) -> QuotaPreview:
     """Show how a quota would change what the tenant may run at once; nothing is saved."""
-    found = ctx.services.what_if.quota(ctx.tenant, job_type, body.max_active, body.max_per_hour, body.burst)
-    return QuotaPreviewShown.model_validate(found)
+    return ctx.services.preview.quota(ctx.tenant, job_type, body.max_active, body.max_per_hour, body.burst)
 
 
 @resource.delete("/quotas/{job_type}", status=204)
 def remove_quota(ctx: Context, job_type: JobTypePath, every: EveryTenant = False) -> None:
     """Remove a quota; the reason comes in the headers."""
-    ctx.services.quotas.remove(_whose(ctx, every), job_type, **ctx.decision, if_version=version_wanted(ctx))
+    ctx.services.quotas.remove(_whose(ctx, every), job_type, **ctx.decision, if_version=ctx.if_version)
 
 
 def _whose(ctx: RequestContext, every: bool) -> str:

@@ -1,32 +1,35 @@
-"""Live feeds (Server-Sent Events) and the history page by page."""
+"""Live event streams (Server-Sent Events), the history page by page, and the dashboard."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Header, Query
 from fastapi.sse import format_sse_event
-from pydantic import Field
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.api.auth.bearer import bearer
+from DocsToKG.Orchestrator.api.context import Context, RequestContext, Responses
 from DocsToKG.Orchestrator.api.errors import Problem
-from DocsToKG.Orchestrator.api.routes.dashboard import DashboardShown, figures_of
-from DocsToKG.Orchestrator.api.routing import Context, Doors, RequestContext, Resource
-from DocsToKG.Orchestrator.api.schemas import Page, PageSize
+from DocsToKG.Orchestrator.api.routing import Resource
+from DocsToKG.Orchestrator.api.schemas import EventPage, PageSize, json_bytes
 from DocsToKG.Orchestrator.api.sse import EventStreams, Notice, StreamEvent
+from DocsToKG.Orchestrator.control.dashboard import Dashboard
 from DocsToKG.Orchestrator.control.history.feed import Cursor, parse_cursor
 from DocsToKG.Orchestrator.events.envelope import envelopes
 
 resource = Resource("streams")
+dashboard = Resource("dashboard")
 LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", max_length=16_384, description="Go on after this event.")
 ]
-STREAM: dict[int | str, dict[str, Any]] = {
+STREAM: Responses = {
     200: {"description": "Events as they happen", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
 }
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -34,10 +37,10 @@ _DASHBOARD_EVERY_S = 2.0
 _CONNECTED = format_sse_event(comment="connected", retry=2000)
 
 
-class EventList(Page):
-    """Events of the history, oldest first. `next_page_token` is also the `Last-Event-ID` of a stream."""
-
-    events: list[dict[str, Any]] = Field(description="Envelopes `orch.event.v1`.")
+@dashboard.get("/dashboard/metrics")
+def dashboard_metrics(ctx: Context) -> Dashboard:
+    """Show the tenant's figures: counts, throughput, errors, what is held back."""
+    return ctx.services.dashboard.metrics(ctx.tenant)
 
 
 @resource.get("/history")
@@ -45,13 +48,13 @@ def read_history(
     ctx: Context,
     page_size: Annotated[PageSize, Query()] = 50,
     page_token: Annotated[str | None, Query(max_length=16_384)] = None,
-) -> EventList:
+) -> EventPage:
     """Read the tenant's history, oldest first; the last page says where later events will follow."""
     feed = ctx.services.feed
     place = feed.start(ctx.tenant) if page_token is None else parse_cursor(page_token)
     page = feed.after(place, ctx.tenant, page_size)
     told = envelopes(ctx.services.ledger, [event.row for event in page.events])
-    return EventList(events=told, next_page_token=str(page.cursor) if page.more or page.events else None)
+    return EventPage(told, str(page.cursor) if page.more or page.events else None)
 
 
 @resource.stream("/streams/jobs", responses=STREAM)
@@ -69,19 +72,19 @@ async def stream_runs(ctx: Context, last_event_id: LastEventId = None) -> Respon
 @resource.stream("/streams/dashboard", responses=STREAM)
 async def stream_dashboard(ctx: Context) -> Response:
     """Follow the figures of the dashboard; a new one when they have changed."""
-    streams = streams_of(ctx.request)
-    first: DashboardShown = await streams.threaded(lambda: figures_of(ctx.services, ctx.tenant))
+    streams = ctx.streams
+    read = partial(ctx.services.dashboard.metrics, ctx.tenant)
+    first: Dashboard = await streams.threaded(read)
 
-    async def told() -> AsyncGenerator[bytes]:
-        shown, silent_s = "", 0.0
-        figures = first
+    async def events() -> AsyncGenerator[bytes]:
+        sent: Dashboard | None = None
+        figures, silent_s = first, 0.0
         while not streams.is_closed:
-            text = figures.model_dump_json(by_alias=True, exclude={"at"})
             silent_s += _DASHBOARD_EVERY_S
-            if text != shown:
-                shown, silent_s = text, 0.0
-                whole = figures.model_dump_json(by_alias=True)
-                yield format_sse_event(data_str=whole, event="dashboard.metrics", id=figures.at)
+            if sent is None or replace(sent, at=figures.at) != figures:
+                sent, silent_s = figures, 0.0
+                data = json_bytes(figures).decode()
+                yield format_sse_event(data_str=data, event="dashboard.metrics", id=utc_iso(figures.at))
             elif silent_s >= streams.heartbeat_s:
                 silent_s = 0.0
                 if not await token_is_valid(ctx):
@@ -89,23 +92,23 @@ async def stream_dashboard(ctx: Context) -> Response:
                     return
                 yield format_sse_event(comment="alive")
             await streams.rest(_DASHBOARD_EVERY_S)
-            figures = await streams.threaded(lambda: figures_of(ctx.services, ctx.tenant))
+            figures = await streams.threaded(read)
         yield _notice(Notice("ending", "the service ends"))
 
-    return streamed(streams, told())
+    return streamed(streams, events())
 
 
 async def _followed(
     ctx: RequestContext, last_event_id: str | None, wanted: Callable[[dict[str, Any]], bool]
 ) -> Response:
-    streams = streams_of(ctx.request)
+    streams = ctx.streams
     after: Cursor | None = None
     if last_event_id is not None:
         after = parse_cursor(last_event_id)
         # Judged before the answer begins, so that a wrong place is an error and no stream.
         await streams.threaded(lambda: ctx.services.feed.after(after, ctx.tenant, 1))
 
-    async def told() -> AsyncGenerator[bytes]:
+    async def events() -> AsyncGenerator[bytes]:
         async with aclosing(streams.follow(ctx.tenant, after, wanted)) as news:
             async for found in news:
                 if isinstance(found, StreamEvent):
@@ -119,7 +122,7 @@ async def _followed(
                     yield _notice(Notice("ending", "the token is no longer good"))
                     return
 
-    return streamed(streams, told())
+    return streamed(streams, events())
 
 
 def streamed(streams: EventStreams, chunks: AsyncGenerator[bytes]) -> Response:
@@ -135,19 +138,13 @@ def streamed(streams: EventStreams, chunks: AsyncGenerator[bytes]) -> Response:
     return StreamingResponse(bounded(), media_type="text/event-stream", headers=_HEADERS)
 
 
-def streams_of(request: Request) -> EventStreams:
-    streams: EventStreams = request.app.state.streams
-    return streams
-
-
 async def token_is_valid(ctx: RequestContext) -> bool:
     """Whether the token would be let in now: a stream must not outlive it."""
-    doors: Doors = ctx.request.app.state.doors
     token = bearer(ctx.request.headers.get("authorization"))
     if token is None:
         return False
     try:
-        return (await doors.admission.principal(f"Bearer {token}")).may_act_for(ctx.tenant)
+        return (await ctx.state.admission.principal(f"Bearer {token}")).may_act_for(ctx.tenant)
     except Problem:
         return False
 

@@ -7,32 +7,16 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
-from DocsToKG.Orchestrator.api.routing import Context, Resource
-from DocsToKG.Orchestrator.api.schemas import Given, Moment, Name, Page, PageSize, PageToken, Shown, Text
+from DocsToKG.Orchestrator.api.context import Context
+from DocsToKG.Orchestrator.api.routing import Resource
+from DocsToKG.Orchestrator.api.schemas import Name, Paging, RequestBody, Text
+from DocsToKG.Orchestrator.control.workers.registry import WorkerPage
 
 resource = Resource("workers")
 
 
-class WorkerShown(Shown):
-    worker_id: str
-    tenant: str
-    node: str | None
-    kind: str | None
-    version: str | None
-    info: dict[str, Any]
-    started_at: Moment
-    last_seen_at: Moment
-    leases: int
-
-
-class WorkerList(Page):
-    """Workers, by name."""
-
-    workers: list[WorkerShown]
-
-
-class WorkerReport(Given):
-    """What a worker says of itself."""
+class WorkerReport(RequestBody):
+    """What a worker reports of itself."""
 
     worker_id: Name
     node: Text | None = None
@@ -44,17 +28,14 @@ class WorkerReport(Given):
 @resource.get("/workers")
 def list_workers(
     ctx: Context,
+    paging: Paging,
     seen_within: Annotated[float | None, Query(alias="seenWithinSeconds", ge=0, le=31_536_000)] = None,
-    page_size: Annotated[PageSize, Query()] = 50,
-    page_token: Annotated[PageToken, Query()] = None,
-) -> WorkerList:
+) -> WorkerPage:
     """List the tenant's workers by name, with the leases that each holds."""
-    page = ctx.services.workers.list(ctx.tenant, seen_within_s=seen_within, page_size=page_size, page_token=page_token)
-    workers = [WorkerShown.model_validate(worker) for worker in page.workers]
-    return WorkerList(workers=workers, next_page_token=page.next_page_token)
+    return ctx.services.workers.list(ctx.tenant, seen_within_s=seen_within, **paging)
 
 
 @resource.post("/workers", status=204)
 def report_worker(ctx: Context, body: WorkerReport) -> None:
-    """Take note that a worker is there."""
+    """Report a worker as alive."""
     ctx.services.workers.seen(ctx.tenant, **body.model_dump())

@@ -14,6 +14,7 @@ from typing import Any
 
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 _KIND = "actions"
 # As the index has it, word for word; a job's own course changes its state, and a renewal is nobody's decision.
@@ -22,13 +23,13 @@ _COLUMNS = "seq, tenant, job_id, at, event, actor, reason, ticket, detail_json"
 
 
 @dataclass(frozen=True, slots=True)
-class ActionView:
-    """One decision; the time is Unix seconds of ledger time. `tenant` is `*` where it was one for all."""
+class ActionView(View):
+    """One decision. `tenant` is `*` where it was one for all tenants."""
 
     seq: int
     tenant: str
     job_id: int | None
-    at: float
+    at: Timestamp
     action: str
     actor: str
     scope: str | None  # none where no token was needed, as on the command line
@@ -38,8 +39,8 @@ class ActionView:
 
 
 @dataclass(frozen=True, slots=True)
-class ActionPage:
-    """Some decisions, newest first."""
+class ActionPage(View):
+    """Decisions, newest first."""
 
     actions: Sequence[ActionView]
     next_page_token: str | None

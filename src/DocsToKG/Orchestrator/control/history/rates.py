@@ -15,6 +15,7 @@ from typing import Any
 
 from DocsToKG.Orchestrator.control.history.chains import Chains
 from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 MINUTES = 60
 MOST_ROWS = 50_000
@@ -27,11 +28,11 @@ _BAD = ("error", "timed_out")
 
 
 @dataclass(frozen=True, slots=True)
-class Minute:
-    """What happened in one minute. `at` is its beginning, Unix seconds of ledger time; `failed` counts jobs that are
-    over, `retried` tries that failed and come again."""
+class Minute(View):
+    """What happened in the minute that begins at `at`. `failed` counts jobs that are over, `retried` tries that failed
+    and come again."""
 
-    at: float
+    at: Timestamp
     enqueued: int = 0
     leased: int = 0
     succeeded: int = 0
@@ -41,11 +42,17 @@ class Minute:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasonCount(View):
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rates:
     """The last hour, oldest minute first, and the most frequent reasons of its failures."""
 
     minutes: Sequence[Minute]
-    reasons: Sequence[tuple[str, int]]
+    reasons: Sequence[ReasonCount]
     since: float
 
 
@@ -188,6 +195,6 @@ def _shown(tally: _Tally, this_minute: int) -> Rates:
     ranked = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
     return Rates(
         minutes=[Minute(at=minute * 60.0, **tally.minutes.get(minute, none)) for minute in minutes],
-        reasons=ranked[:TOP_REASONS],
+        reasons=[ReasonCount(*pair) for pair in ranked[:TOP_REASONS]],
         since=tally.since_ms / 1000,
     )

@@ -21,6 +21,7 @@ from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.jobs.status import OVER, JobStatus
 from DocsToKG.Orchestrator.ledger.base import JobFilter
+from DocsToKG.Orchestrator.views import View
 
 Action = Literal["cancel", "retry"]
 MOST_AT_ONCE = 500
@@ -35,9 +36,9 @@ _FITTING: dict[str, frozenset[JobStatus]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
-    """What an action would touch: `count` jobs, or more where it is not `complete`; the newest of them; and the last
-    job that is meant, so that what comes later is left alone."""
+class Preview(View):
+    """What an action would touch: `count` jobs, or more where it is not `complete`; a sample of the newest; `upTo` goes
+    with the action, so that later jobs are left alone."""
 
     action: str
     count: int
@@ -47,16 +48,13 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What an action has changed; `up_to` is the last job that was not looked at, None where all were."""
+class BulkResult(View):
+    """What an action has changed. While `more`, the same call with `upTo` goes on with the rest."""
 
     action: str
     changed: int
+    more: bool
     up_to: int | None
-
-    @property
-    def more(self) -> bool:
-        return self.up_to is not None
 
 
 class _Found(NamedTuple):
@@ -79,21 +77,21 @@ class BulkService:
         found = self._found(tenant, action, query, int(last), MOST_COUNTED)
         return Preview(action, len(found.jobs), found.up_to is None, int(last), found.jobs[:_SAMPLE])
 
-    def cancel(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ByWithReason]) -> Done:
+    def cancel(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ByWithReason]) -> BulkResult:
         """Call off those that are not over."""
         ids, rest = self._start(tenant, "cancel", query, up_to, **by)
         wanted = JobFilter(tenant=tenant, job_ids=ids)
         changed = self._ledger.cancel_many(wanted, **by) if ids else 0
-        return Done("cancel", changed, rest)
+        return BulkResult("cancel", changed, rest is not None, rest)
 
-    def retry(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ByWithReason]) -> Done:
+    def retry(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ByWithReason]) -> BulkResult:
         """Queue those again that failed for good or ran out of time, with their attempts reset."""
         ids, rest = self._start(tenant, "retry", query, up_to, **by)
         states = (JobState.ERROR, JobState.TIMED_OUT)
         changed = (
             self._ledger.retry_failed(job_ids=ids, states=states, actor=by["actor"], reason=by["reason"]) if ids else 0
         )
-        return Done("retry", changed, rest)
+        return BulkResult("retry", changed, rest is not None, rest)
 
     def _start(
         self, tenant: str, action: Action, query: JobQuery, up_to: int, **by: Unpack[ByWithReason]

@@ -7,12 +7,13 @@ where the next one begins. Promises: every job that was there all the time is me
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.control import paging
-from DocsToKG.Orchestrator.control.jobs.views import JobPage, JobView
+from DocsToKG.Orchestrator.control.jobs.views import JobPage, JobView, job_digest
 from DocsToKG.Orchestrator.errors import BadPage
 from DocsToKG.Orchestrator.jobs.search import Search, pattern
 from DocsToKG.Orchestrator.jobs.states import JobState
@@ -74,7 +75,18 @@ def view(row: Sequence[Any], held: HeldLanes) -> JobView:
     known["next_eligible_at"] = eligible_ms(state, known["job_type"], known["next_eligible_at"], held)
     for name in ("lease_until", "next_eligible_at", "created_at", "updated_at", "started_at", "finished_at"):
         known[name] = None if known[name] is None else known[name] / 1000
-    return JobView(**known)
+    return JobView(**known, job_digest=_digest(known))
+
+
+def _digest(known: Mapping[str, Any]) -> str:
+    return job_digest(
+        {
+            "jobId": known["job_id"], "tenant": known["tenant"], "project": known["project"],
+            "jobType": known["job_type"], "artifactId": known["artifact_id"],
+            "payloadDigest": f"sha256:{known['payload_digest']}", "replayOf": known["replay_of"],
+            "createdAt": utc_iso(known["created_at"]),
+        }
+    )  # fmt: skip
 
 
 def page(tx: ControlTx, tenant: str, query: JobQuery, size: int, page_token: str | None) -> JobPage:

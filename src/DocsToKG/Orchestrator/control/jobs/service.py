@@ -8,7 +8,7 @@ does leaves an audit row before it is done.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Protocol, Unpack
 
 from DocsToKG.Orchestrator.control import paging
@@ -87,22 +87,27 @@ class JobService:
         job, more = self._ledger.look(lambda tx: (reads.view(tx, tenant, job_id), reads.more(tx, tenant, job_id)))
         spans = lease_spans(more["history"])
         return JobDetail(
-            job=job,
+            **{each.name: getattr(job, each.name) for each in fields(job) if each.init},
             payload=more["payload"],
             result=more["result"],
-            leases=spans,
+            lease_history=spans,
             metrics=metrics_of(job, spans, more["crashes"]),
             history=more["history"][-SHOWN_HISTORY:],
             replay_chain=more["chain"],
             replays=more["replays"],
-            needs=more["needs"],
-            why=self._ledger.why(job_id),
+            dependencies=more["needs"],
+            why=self._why(job_id),
         )
 
     def why(self, tenant: str, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""
         self.get(tenant, job_id)
-        return self._ledger.why(job_id)
+        return self._why(job_id)
+
+    def _why(self, job_id: int) -> Why:
+        # A job that is due has no moment to wait for; the moment of the request would make equal responses differ.
+        why = self._ledger.why(job_id)
+        return replace(why, at=None) if why.reason == "queued" else why
 
     def history(
         self, tenant: str, job_id: int, *, page_size: int | None = None, page_token: str | None = None

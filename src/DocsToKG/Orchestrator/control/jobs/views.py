@@ -1,7 +1,4 @@
-"""What the control plane shows of a job. Values only.
-
-Times are Unix seconds of ledger time, so that the same answer is given at any moment and by any instance.
-"""
+"""Views of a job."""
 
 from __future__ import annotations
 
@@ -9,17 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
+from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.jobs.eligibility import Why
 from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import HistoryRow
+from DocsToKG.Orchestrator.views import Digest, SignedView, Timestamp, View, json_names
 
 
 @dataclass(frozen=True, slots=True)
-class JobView:
-    """One job as a list shows it. `state` is the ledger's own word, `status` that of the API.
+class JobView(SignedView):
+    """One job. `status` is one of seven words, `state` is the ledger's own. There is one job per tenant, type and
+    `artifactId`. `fence` grows with every lease; a worker with an older one is refused. `nextEligibleAt` is when the
+    job may run, as far as is known. `jobDigest` covers what never changes of the job, as in an audit bundle."""
 
-    `next_eligible_at` is when the job may run: for one whose lane is held back, when the lane opens.
-    """
+    __pydantic_config__ = json_names(job_id="id")
 
     job_id: int
     artifact_id: str
@@ -37,50 +39,51 @@ class JobView:
     max_attempts: int
     fence: int
     worker_id: str | None
-    lease_until: float | None
-    next_eligible_at: float
+    lease_until: Timestamp | None
+    next_eligible_at: Timestamp
     last_error: str | None
-    payload_digest: str
+    payload_digest: Digest
     idempotency_key: str | None
     correlation_id: str | None
     trace_context: str | None
     replay_of: int | None
-    created_at: float
-    updated_at: float
-    started_at: float | None
-    finished_at: float | None
+    created_at: Timestamp
+    updated_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
+    job_digest: str
 
 
 @dataclass(frozen=True, slots=True)
-class JobPage:
-    """Some jobs, newest first. A page may be short, even empty, and still name a next one: reading is bounded."""
+class JobPage(View):
+    """Jobs, newest first. A page may be short, even empty, and still name a next one: reading is bounded."""
 
     jobs: Sequence[JobView]
     next_page_token: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryPage:
+class HistoryPage(View):
     """What happened to a job, oldest first."""
 
-    rows: Sequence[HistoryRow]
+    events: Sequence[HistoryRow]
     next_page_token: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseSpan:
+class LeaseSpan(View):
     """One lease of a job: who had it, from when to when, and how it ended. An open one has no end."""
 
     worker_id: str
     fence: int
-    leased_at: float
-    ended_at: float | None
+    leased_at: Timestamp
+    ended_at: Timestamp | None
     ended_by: str | None
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class JobMetrics:
+class JobMetrics(View):
     """How long the job waited before its first lease, how long it was worked on, how long it took in all, in seconds.
 
     What has not happened yet is None.
@@ -94,20 +97,26 @@ class JobMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class JobDetail:
-    """All there is to say of one job. `replays` are the copies of it, `replay_chain` what it is a copy of, nearest
-    first; `needs` the jobs that it waits for; `history` the last of what happened to it, oldest first."""
+class JobDetail(JobView):
+    """All there is to say of one job. `result` is what the worker reported. `replays` are the copies of the job,
+    `replayChain` the jobs that it is a copy of, nearest first; `dependencies` the jobs that it waits for; `history`
+    the last events of the job, oldest first."""
 
-    job: JobView
     payload: Mapping[str, Any]
     result: Mapping[str, Any] | None
-    leases: Sequence[LeaseSpan]
+    lease_history: Sequence[LeaseSpan]
     metrics: JobMetrics
     history: Sequence[HistoryRow]
     replay_chain: Sequence[int]
     replays: Sequence[int]
-    needs: Sequence[int]
+    dependencies: Sequence[int]
     why: Why
+
+
+def job_digest(job: Mapping[str, Any]) -> str:
+    """The digest over what never changes of a job, so that an API response and an audit bundle can be compared."""
+    names = ("jobId", "tenant", "project", "jobType", "artifactId", "payloadDigest", "replayOf", "createdAt")
+    return "sha256:" + sha256_hex(orjson.dumps({name: job[name] for name in names}, option=orjson.OPT_SORT_KEYS))
 
 
 def lease_spans(history: Sequence[HistoryRow]) -> list[LeaseSpan]:

@@ -18,6 +18,7 @@ from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 MOST_ROWS = 500
 SHOWN_HOSTS = 50
@@ -75,8 +76,9 @@ class BreakerStep:
 
 
 @dataclass(frozen=True, slots=True)
-class HostView:
-    """A host as it is known; times are Unix seconds of ledger time."""
+class HostView(View):
+    """A host as workers know it. `refused` counts responses 429, `works` the works that were obtained; `nextAllowedAt`
+    is when it may be asked again, where it may not now."""
 
     source: str
     host: str
@@ -87,20 +89,20 @@ class HostView:
     works: int
     bytes: int
     last_status: int | None
-    next_allowed_at: float | None
+    next_allowed_at: Timestamp | None
     held_by: str | None
     breaker: str | None
-    breaker_until: float | None
+    breaker_until: Timestamp | None
     limits: Mapping[str, Any]
     worker_id: str | None
-    updated_at: float
+    updated_at: Timestamp
 
 
 _HOST = Record(HostView)
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class Orders(View):
     """What operators want of every worker: sources that are not asked, and breakers that are held open or closed; each
     with the reason."""
 

@@ -14,13 +14,14 @@ from DocsToKG.Orchestrator.jobs.retry import job_backoff_s
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.views import Digest, SignedView, Timestamp, View
 
 RETRY_BASE_S = 60.0
 _LEASE_ID = re.compile(r"lease_[0-9a-f]{32}_([1-9][0-9]{0,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class RetryHints:
+class RetryHints(View):
     """How a try that fails comes again: this is the try of that number out of so many, and the next one waits."""
 
     attempt: int
@@ -29,54 +30,65 @@ class RetryHints:
 
 
 @dataclass(frozen=True, slots=True)
-class JobLease:
-    """A job with the right to work on it until `lease_until` (Unix seconds of ledger time), unless renewed.
+class Provenance(View):
+    tenant: str
+    project: str | None
+    correlation_id: str | None
+    task_runner_id: str
 
-    `renew_s` is how often to renew. `trace_context` is what the producer gave, for the worker's spans to go on from.
-    """
+
+@dataclass(frozen=True, slots=True)
+class Instrumentation(View):
+    """The trace context for the worker's spans. `waitTold` is true where the service records the span of the wait."""
+
+    traceparent: str | None
+    wait_told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobLease(SignedView):
+    """A job with the right to work on it until `leaseUntil`, unless renewed; `renewSeconds` is how often to renew."""
 
     lease_id: str
-    lease_until: float
+    lease_until: Timestamp
     fence: int
     job_id: int
     artifact_id: str
     job_type: str
     payload: Mapping[str, Any]
-    payload_digest: str
+    payload_digest: Digest
     idempotency_key: str
     priority: int
-    retry: RetryHints
-    renew_s: float
-    tenant: str
-    project: str | None
     source: str | None
     host_key: str | None
     resolver_hint: str | None
-    correlation_id: str | None
-    task_runner_id: str
-    trace_context: str | None
     replay_of: int | None
+    renew_s: float
     waited_s: float
+    retry: RetryHints
+    provenance: Provenance
+    instrumentation: Instrumentation
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """What became of one lease: `held` until a moment, `lost`, or `canceled` with the reason that was given."""
+class Renewal(View):
+    """What became of a lease. A worker drops the job of one that is not `held`; `canceled` comes with the reason."""
 
     lease_id: str
     state: Literal["held", "lost", "canceled"]
-    lease_until: float | None = None
+    lease_until: Timestamp | None = None
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
-    """Where the job is now. One that comes again says when. `leases` are the next jobs, where some were asked for."""
+class Completion(View):
+    """Where the job is now; one that comes again says when. `leases` are the next jobs, where some were asked for."""
 
     job_id: int
     state: JobState
+    status: str
     retried: bool
-    next_eligible_at: float | None
+    next_eligible_at: Timestamp | None
     leases: Sequence[JobLease] = ()
 
 
@@ -145,16 +157,13 @@ def shown(job: LeasedJob, worker: str, ttl_s: float) -> JobLease:
             attempt, job.max_attempts, job_backoff_s(attempt, base_s=RETRY_BASE_S, jitter_s=0, random=_zero)
         ),
         renew_s=round(ttl_s / 10, 3),
-        tenant=job.tenant,
-        project=job.project,
         source=job.source,
         host_key=job.host_key,
         resolver_hint=job.resolver_hint,
-        correlation_id=job.correlation_id,
-        task_runner_id=worker,
-        trace_context=job.trace_context,
         replay_of=job.replay_of,
         waited_s=round(job.waited_s, 3),
+        provenance=Provenance(job.tenant, job.project, job.correlation_id, worker),
+        instrumentation=Instrumentation(job.trace_context),
     )
 
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.workers import lease_rows
-from DocsToKG.Orchestrator.control.workers.latency import Tally
+from DocsToKG.Orchestrator.control.workers.latency import Latency
 from DocsToKG.Orchestrator.control.workers.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.jobs.retry import job_backoff_s
-from DocsToKG.Orchestrator.jobs.states import JobState
+from DocsToKG.Orchestrator.jobs.states import API_STATUS, JobState
 from DocsToKG.Orchestrator.jobs.status import ENDS
 from DocsToKG.Orchestrator.ledger import checks
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Progress, Release
@@ -48,11 +48,11 @@ class LeaseService:
         self,
         ledger: ServedLedger,
         *,
-        tally: Tally | None = None,
+        latency: Latency | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._ledger = ledger
-        self._tally = tally or Tally()
+        self._latency = latency or Latency()
         self._chance = chance
 
     def lease(
@@ -142,9 +142,10 @@ class LeaseService:
         job = self._ledger.job(named[0])
         retried = job.state in (JobState.QUEUED, JobState.PENDING)
         if not retried and job.finished_at is not None:
-            self._tally.took(job.finished_at - job.next_eligible_at)
+            self._latency.observe(job.finished_at - job.next_eligible_at)
         leases = () if then is None else [lease_rows.shown(each, then.worker_id, then.ttl_s) for each in jobs]
-        return Completion(job.job_id, job.state, retried, job.next_eligible_at if retried else None, leases)
+        again_at = job.next_eligible_at if retried else None
+        return Completion(job.job_id, job.state, API_STATUS[job.state], retried, again_at, leases)
 
     def _finish(self, tenant: str, finish: Finish, then: NextLease | None) -> list[LeasedJob]:
         """End a job, and lease the next ones in the same transaction where some are asked for."""

@@ -16,6 +16,7 @@ from typing import Any
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.views import Timestamp, View
 
 _KIND = "workers"
 _WRITE_MS = 10_000
@@ -26,8 +27,8 @@ _MAX_LEASES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerView:
-    """A worker and how many leases it holds; times are Unix seconds of ledger time."""
+class WorkerView(View):
+    """A worker and how many leases it holds."""
 
     worker_id: str
     tenant: str
@@ -35,14 +36,14 @@ class WorkerView:
     kind: str | None
     version: str | None
     info: Mapping[str, Any]
-    started_at: float
-    last_seen_at: float
+    started_at: Timestamp
+    last_seen_at: Timestamp
     leases: int
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerPage:
-    """Some workers, by name."""
+class WorkerPage(View):
+    """Workers, by name."""
 
     workers: Sequence[WorkerView]
     next_page_token: str | None

@@ -8,7 +8,7 @@ import pytest
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.api.housekeeping import Housekeeping
-from DocsToKG.Orchestrator.api.services import services_of
+from DocsToKG.Orchestrator.api.services import Services
 from DocsToKG.Orchestrator.control.pack_runs import Hints
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
@@ -17,7 +17,7 @@ from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 def timed(tmp_path):
     clock = ManualClock()
     with SqliteLedger(tmp_path / "l.sqlite", clock=clock) as ledger:
-        yield services_of(ledger), clock
+        yield Services(ledger), clock
 
 
 def test_one_instance_does_it_and_another_takes_over(timed):
@@ -46,8 +46,8 @@ def test_a_silent_pack_run_is_timed_out(timed):
 def test_the_thread_ends_with_the_service(timed):
     services, _ = timed
     with Housekeeping(services, every_s=0.05).running():
-        assert "upkeep" in {thread.name for thread in threading.enumerate()}
-    assert "upkeep" not in {thread.name for thread in threading.enumerate()}
+        assert "housekeeping" in {thread.name for thread in threading.enumerate()}
+    assert "housekeeping" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_what_nobody_foresaw_does_not_end_the_thread(timed, monkeypatch):
