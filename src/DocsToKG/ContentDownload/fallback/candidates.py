@@ -29,27 +29,29 @@ _PMCID = re.compile(r"(?<=/)pmc(?=\d+)")
 _PMC_HOSTS = ("europepmc.org/", "www.europepmc.org/", "www.ncbi.nlm.nih.gov/", "pmc.ncbi.nlm.nih.gov/")
 
 
-def copy_key(url: str) -> str:
-    """Equal for two addresses of one copy. An address that cannot be read is its own key."""
+def copy_keys(url: str) -> tuple[str, str]:
+    """`copy_key` and `address_key`. An address that cannot be read is its own key."""
     try:
         place = link_key(url).partition("://")[2]
     except BadUrl:
-        return url
+        return url, url
     path, _, query = place.partition("?")
-    known = _known_copy(path)
-    if known is not None:
-        return known
-    if path.startswith(_PMC_HOSTS):
-        path = _PMCID.sub("PMC", path)
-    return f"{path}?{query}" if query else path
+    copy = _known_copy(path)
+    if copy is None:
+        if path.startswith(_PMC_HOSTS):
+            path = _PMCID.sub("PMC", path)
+        copy = f"{path}?{query}" if query else path
+    return copy, f"at {place}"
+
+
+def copy_key(url: str) -> str:
+    """Equal for two addresses of one copy."""
+    return copy_keys(url)[0]
 
 
 def address_key(url: str) -> str:
     """Equal for two spellings of one address, and no more: other hosts of the same copy are other addresses."""
-    try:
-        return "at " + link_key(url).partition("://")[2]
-    except BadUrl:
-        return url
+    return copy_keys(url)[1]
 
 
 def _known_copy(path: str) -> str | None:

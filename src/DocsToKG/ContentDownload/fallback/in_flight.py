@@ -2,16 +2,15 @@
 
 Knows which addresses are being fetched and which bytes came of them. Does not judge bytes: each work proves them for
 itself, as if it had fetched them. Promises: at most one fetch of an address at a time in this process; a work that
-waits holds no thread; a fetch that failed is the next one's to try.
+waits holds no thread; a fetch that failed is the next one's to try. Used on one event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
 from typing import BinaryIO
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody, Page
@@ -21,7 +20,6 @@ from DocsToKG.ContentDownload.api.types import (
     AttemptStatus,
     DownloadPlan,
     DownloadStreamResult,
-    Hop,
     Reason,
     Role,
     StoredCopy,
@@ -34,7 +32,6 @@ from DocsToKG.ContentDownload.validation.forms import form_of
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, index_url, mask_url
 
-_LOOK_AGAIN_S = 0.05
 _CHUNK_BYTES = 1 << 20
 OpenStored = Callable[[str], BinaryIO | None]
 
@@ -53,25 +50,26 @@ class DeduplicatedDownload:
     ) -> None:
         self._download = download
         self._attempts = attempts or NullSink()
-        self._open_stored = open_stored
+        self.open_stored = open_stored
         self._clock = clock
         self._remembered = remembered
-        self._lock = threading.Lock()
-        self._in_flight: set[str] = set()
+        self._in_flight: dict[str, asyncio.Event] = {}
         self._fetched: OrderedDict[str, DownloadStreamResult] = OrderedDict()
 
     async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
     ) -> StoredCopy | None:
         key = _key(plan)
-        while not self._take(key):
-            await call.pause(_LOOK_AGAIN_S, self._clock)
+        while (over := self._in_flight.get(key)) is not None:
+            with call.waits.asleep() if call.waits is not None else nullcontext():
+                await over.wait()
+        over = self._in_flight[key] = asyncio.Event()
         try:
-            asked = self._served(key, plan, client) if key in self._fetched else client
+            asked = StoredClient(self, client, key, plan) if key in self._fetched else client
             copy = await self._download(plan, work, asked, call, claim)
         except TransientFailure:
             # Other bytes may come another time: the next one asks the network.
-            self._forget(key)
+            self.forget(key)
             raise
         else:
             # Bytes that were unwrapped before they were stored are not what the address gives.
@@ -79,59 +77,46 @@ class DeduplicatedDownload:
                 self._remember(key, copy.stream)
             return copy
         finally:
-            with self._lock:
-                self._in_flight.discard(key)
+            del self._in_flight[key]
+            over.set()
 
-    def _served(self, key: str, plan: DownloadPlan, client: Client) -> Client:
-        return StoredClient(
-            client,
-            lambda: self._fetched.get(key),
-            self._open_stored,
-            forget=lambda: self._forget(key),
-            tell=lambda body, call: self._tell(plan, body, call),
-        )
+    def fetched(self, key: str) -> DownloadStreamResult | None:
+        return self._fetched.get(key)
 
-    def _tell(self, plan: DownloadPlan, body: StoredBody, call: Call) -> None:
-        """The same two lines as for an answer from the cache: what was asked, and that nothing was sent for it."""
+    def forget(self, key: str) -> None:
+        self._fetched.pop(key, None)
+
+    def record_served(self, plan: DownloadPlan, body: StoredBody, call: Call) -> None:
+        """The same two lines as for an answer from the cache: what was asked, and that nothing was sent for it
+        (TEL-07)."""
         for status in (AttemptStatus.HTTP_GET, AttemptStatus.CACHE_HIT):
             self._attempts.attempt(_served_line(plan, body, call, self._clock, status))
 
-    def _take(self, key: str) -> bool:
-        with self._lock:
-            if key in self._in_flight:
-                return False
-            self._in_flight.add(key)
-            return True
-
-    def _forget(self, key: str) -> None:
-        with self._lock:
-            self._fetched.pop(key, None)
-
     def _remember(self, key: str, stream: DownloadStreamResult) -> None:
-        with self._lock:
-            self._fetched[key] = stream
-            self._fetched.move_to_end(key)
-            while len(self._fetched) > self._remembered:
-                self._fetched.popitem(last=False)
+        self._fetched[key] = stream
+        self._fetched.move_to_end(key)
+        while len(self._fetched) > self._remembered:
+            self._fetched.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
 class StoredClient:
-    """Answers for one address from the store; when the bytes are gone or were refused, the network is asked after all.
+    """Answers for one address from the store; when the bytes are gone or were refused, the network is asked after
+    all."""
 
-    `tell` hears of every body that is served this way: it is a decision like any other (TEL-07)."""
-
-    network: Client
-    remembered: Callable[[], DownloadStreamResult | None]
-    open_stored: OpenStored
-    forget: Callable[[], None]
-    tell: Callable[[StoredBody, Call], None]
+    def __init__(self, shared: DeduplicatedDownload, network: Client, key: str, plan: DownloadPlan) -> None:
+        self._shared = shared
+        self._network = network
+        self._key = key
+        self._plan = plan
 
     async def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
-        return await self.network.fetch(url, role, call, headers=headers)
+        return await self._network.fetch(url, role, call, headers=headers)
 
     async def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
-        return await self.network.head(url, role, call, headers=headers)
+        return await self._network.head(url, role, call, headers=headers)
+
+    def interval_s(self, url: str) -> float:
+        return self._network.interval_s(url)
 
     async def open(
         self,
@@ -144,17 +129,14 @@ class StoredClient:
         rest: Rest | None = None,
     ) -> OpenBody:
         if rest is not None:
-            return await self.network.open(url, role, call, headers=headers, max_bytes=max_bytes, rest=rest)
-        fetched = self.remembered()
-        file = None if fetched is None else await asyncio.to_thread(self.open_stored, fetched.sha256)
+            return await self._network.open(url, role, call, headers=headers, max_bytes=max_bytes, rest=rest)
+        fetched = self._shared.fetched(self._key)
+        file = None if fetched is None else await asyncio.to_thread(self._shared.open_stored, fetched.sha256)
         if fetched is None or file is None:
-            return await self.network.open(url, role, call, headers=headers, max_bytes=max_bytes)
-        body = StoredBody(file, fetched, forget=self.forget)
-        self.tell(body, call)
+            return await self._network.open(url, role, call, headers=headers, max_bytes=max_bytes)
+        body = StoredBody(file, fetched, forget=lambda: self._shared.forget(self._key))
+        self._shared.record_served(self._plan, body, call)
         return body
-
-    def interval_s(self, url: str) -> float:
-        return self.network.interval_s(url)
 
 
 class StoredBody:
@@ -165,25 +147,12 @@ class StoredBody:
 
     def __init__(self, file: BinaryIO, fetched: DownloadStreamResult, *, forget: Callable[[], None]) -> None:
         self._file = file
-        self._forget = forget
-        self._fetched = fetched
-
-    @property
-    def url(self) -> str:
-        return self._fetched.final_url
-
-    @property
-    def status(self) -> int:
-        return self._fetched.http_status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        said = {"content-type": self._fetched.content_type, "etag": self._fetched.etag}
-        return {name: value for name, value in said.items() if value is not None}
-
-    @property
-    def hops(self) -> tuple[Hop, ...]:
-        return self._fetched.hops
+        self.url = fetched.final_url
+        self.status = fetched.http_status
+        self.hops = fetched.hops
+        known = {"content-type": fetched.content_type, "etag": fetched.etag}
+        self.headers: Mapping[str, str] = {name: value for name, value in known.items() if value is not None}
+        self.reject = forget
 
     async def chunks(self) -> AsyncIterator[bytes]:
         while chunk := await asyncio.to_thread(self._file.read, _CHUNK_BYTES):
@@ -194,9 +163,6 @@ class StoredBody:
 
     def confirm(self, sha256: str) -> None:
         """The entry of the cache was confirmed when the bytes came."""
-
-    def reject(self) -> None:
-        self._forget()
 
 
 def _served_line(plan: DownloadPlan, body: StoredBody, call: Call, clock: Clock, status: AttemptStatus) -> Attempt:

@@ -9,7 +9,8 @@ source costs one source; a store that takes no files ends the search, since ever
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -49,8 +50,8 @@ _LACKS = "missing_"  # how a source begins to say that it could be asked, had it
 _ANSWERED_BEFORE = "answered_before"  # in an earlier try of the same work
 _IN_QUARANTINE = "nothing in the file shows that it is the paper; it waits in quarantine"
 
-Tell = Callable[..., None]  # how a source ended: the last words of `FallbackOrchestrator._tell`
-Proposed = tuple[ResolverResult, list[DownloadPlan]]  # what a source says, and which of its copies are tried now
+Source = tuple[str, str]  # its tier and its name
+Problem = CandidateRejected | TransientFailure
 
 
 @lean_dataclass(frozen=True, slots=True)
@@ -69,6 +70,19 @@ class Download(Protocol):
     async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
     ) -> StoredCopy | None: ...
+
+
+@dataclass(slots=True)
+class _Ask:
+    """One source that is asked about one work, in a tier and at its position in the order of sources."""
+
+    tier: str
+    name: str
+    state: SearchState
+    call: Call
+    position: int
+    began: float
+    versions: VersionRace | None = None
 
 
 class FallbackOrchestrator:
@@ -98,7 +112,7 @@ class FallbackOrchestrator:
         need to know more of a work than is known. `release` removes a file from quarantine. `is_over` tells after a
         tier whether the search of a work ends there; one whose copies the first tier knows is identified after it."""
         self._tiers = tuple(tiers)
-        self._at_home = tuple([(tier.name, name) for name in tier.sources] for tier in tiers)
+        self._sources = tuple([(tier.name, name) for name in tier.sources] for tier in tiers)
         self._resolvers = resolvers
         self._clients = clients
         self._download = download
@@ -117,87 +131,99 @@ class FallbackOrchestrator:
     async def search(
         self, state: SearchState, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
     ) -> Found | None:
-        """The first proved copy, or None when every tier is exhausted; the state says what was tried. What waits in
-        quarantine waits for that."""
+        """The first proved copy, or None when every tier is exhausted; the state says what was tried. Files in
+        quarantine are removed when another copy is found."""
         found = await self._search(state, call, on_tier)
-        for name in state.quarantined if found is not None else ():
-            self._release(name)
+        if found is not None:
+            for name in state.quarantined:
+                self._release(name)
         return found
 
     async def _search(self, state: SearchState, call: Call, on_tier: Callable[[str], None]) -> Found | None:
         identify_at = 1 if self._identify and self._knows_copies(state.work) else 0
-        if self._identify and not identify_at:
-            with state.waits.branch():
-                await self._find_out(state, call)
-        state.refused = self._refuse(state.work)
-        for number, tier in enumerate(self._tiers if state.refused is None else ()):
-            if number and number == identify_at:
-                with state.waits.branch():
-                    await self._find_out(state, call)
+        for number, tier in enumerate(self._tiers):
+            if number == identify_at:
+                await self._identify_work(state, call)
+            if number == 0:
+                state.refused = self._refuse(state.work)
+                if state.refused is not None:
+                    return None
             on_tier(tier.name)
             if not _ARCHIVES.isdisjoint(tier.sources):
                 state.offer_failed_addresses()
-            for sources in self._turns(number, state):
-                if (found := await self._ask(sources, tier.parallel, state, call)) is not None:
+            for sources in self._groups(number, state):
+                if (found := await self._try_sources(sources, tier.parallel, state, call)) is not None:
                     return found
             if self._is_over(tier.name, state.work):
                 break
         return await self._try_alternatives(state, call, on_tier)
 
-    async def _ask(
-        self, sources: Sequence[tuple[str, str]], parallel: int, state: SearchState, call: Call
-    ) -> Found | None:
-        """Those who have something to ask by, in a race; one alone needs none."""
-        asked = [(home, name) for home, name in sources if self._can_be_asked(home, name, state)]
-        if len(asked) > 1:
-            return await self._race(asked, parallel, state, call)
-        for home, name in asked:
-            return await self._branch(home, name, state.next_position(), None, state, call)
-        return None
+    def _groups(self, number: int, state: SearchState) -> Iterator[list[Source]]:
+        """The sources of a tier in groups: its own first, then those up to here that could not be asked before and now
+        can. What one source says (a PMCID, a landing page) is often what another needs."""
+        own, first = self._sources[number], (self._tiers[number].name, state.work.work_id.partition(":")[0])
+        if first in own:
+            # Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier.
+            yield [first]
+            own = [source for source in own if source != first]
+        yield own
+        while not state.out_of_budget and state.work is not state.offered:
+            state.offered = state.work
+            passed = (source for sources in self._sources[: number + 1] for source in sources)
+            late = [each for each in passed if not state.has_asked(each[1]) and self._can_answer(each[1], state.work)]
+            if not late:
+                return
+            yield late
 
-    async def _race(
-        self, asked: Sequence[tuple[str, str]], parallel: int, state: SearchState, call: Call
+    async def _try_sources(
+        self, sources: Sequence[Source], parallel: int, state: SearchState, call: Call
     ) -> Found | None:
+        """Those that have something to ask by, in a race; one alone needs none."""
+        able = [source for source in sources if self._is_able(source, state, call)]
+        if len(able) < 2:
+            return await self._try_source(self._ask(able[0], state, call)) if able else None
         versions = VersionRace(self._clock)
-        branches = [
-            partial(self._branch, home, name, state.next_position(), versions, state, call.of_branch(name))
-            for home, name in asked
-        ]
-        for _, name in asked[:parallel]:  # those who begin together know of each other, whoever is quicker
-            versions.enter(name)
+        branches = []
+        for number, source in enumerate(able):
+            ask = self._ask(source, state, call.of_branch(source[1]), versions)
+            branches.append(partial(self._try_source, ask))
+            if number < parallel:  # those who begin together know of each other, whoever is quicker
+                versions.enter(source[1])
         return await race(branches, parallel)
 
-    def _can_be_asked(self, tier: str, name: str, state: SearchState) -> bool:
-        """Whose business the work is not leaves no line; who lacks a key or an address for it does."""
-        why_not = self._why_not(tier, name, state)
+    def _ask(self, source: Source, state: SearchState, call: Call, versions: VersionRace | None = None) -> _Ask:
+        return _Ask(*source, state, call, state.next_position(), self._clock.monotonic(), versions)
+
+    def _is_able(self, source: Source, state: SearchState, call: Call) -> bool:
+        """A source that has nothing to ask by leaves no line; one that lacks a key or an address does."""
+        why_not = self._why_not(source, state, call)
         if why_not is not None and why_not.startswith(_LACKS):
-            self._tell(tier, name, state, self._clock.monotonic(), SourceOutcome.SKIPPED, why_not)
+            self._tell(self._ask(source, state, call), SourceOutcome.SKIPPED, why_not)
         return why_not is None
 
-    def _why_not(self, tier: str, name: str, state: SearchState) -> str | None:
+    def _why_not(self, source: Source, state: SearchState, call: Call) -> str | None:
         """Why a source cannot be asked. One that trips over the question costs itself."""
         try:
-            return self._resolvers[name].applies_to(state.work)
+            return self._resolvers[source[1]].applies_to(state.work)
         except Exception as error:
-            state.record_error(name, error)
-            self._tell(tier, name, state, self._clock.monotonic(), SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            self._record_error(self._ask(source, state, call), error)
             return Reason.WORKER_EXCEPTION
 
-    def _could_be_asked(self, name: str, work: WorkArtifact) -> bool:
+    def _can_answer(self, name: str, work: WorkArtifact) -> bool:
         """The same question without a word about the answer."""
         try:
             return self._resolvers[name].applies_to(work) is None
-        except Exception:  # told when it was asked the first time
+        except Exception:  # recorded when it was asked the first time
             return False
 
     async def supplements(self, state: SearchState, call: Call) -> tuple[Supplement, ...]:
-        """The files beside a paper that was found: those named on the way, else what the pages and archives say that
-        have not been asked yet."""
+        """The files beside a paper that was found: those that sources have named, else what the pages and archives say
+        that have not been asked yet."""
         for name in _SUPPLEMENT_SOURCES:
             if state.supplements:
                 break
-            if name in self._resolvers and name not in state.sources and self._could_be_asked(name, state.work):
-                await self._resolve_or_note(SUPPLEMENTS, name, state, call)
+            if name in self._resolvers and not state.has_asked(name) and self._can_answer(name, state.work):
+                await self._resolve(self._ask((SUPPLEMENTS, name), state, call))
         return state.supplements
 
     def client_of(self, source: str) -> Client:
@@ -206,140 +232,144 @@ class FallbackOrchestrator:
     async def plan(self, state: SearchState, call: Call) -> list[tuple[str, DownloadPlan]]:
         """Every candidate of every tier, in the order they would be tried, without downloading any."""
         plans: list[tuple[str, DownloadPlan]] = []
-        await self._find_out(state, call)
+        await self._identify_work(state, call)
         for number in range(len(self._tiers)):
-            for home, name in (source for sources in self._turns(number, state) for source in sources):
-                if self._why_not(home, name, state) is not None:
+            for source in (source for sources in self._groups(number, state) for source in sources):
+                if self._why_not(source, state, call) is not None:
                     continue
-                state.record_source(name, state.next_position())
-                result = await self._resolve_or_note(home, name, state, call)
-                found = self._wanted(name, result.plans, state) if result is not None else []
-                plans += [(home, plan) for plan in found if state.is_new(plan)]
+                ask = self._ask(source, state, call)
+                state.record_source(ask.name, ask.position)
+                result = await self._resolve(ask)
+                found = self._wanted(ask.name, result.plans, state) if result is not None else []
+                plans += [(ask.tier, plan) for plan in found if state.is_new(plan)]
         others = state.alternatives(self._formats[1:])
         return plans + [(ALTERNATIVES, plan) for _, plan in others if state.is_new(plan)]
 
-    def _turns(self, number: int, state: SearchState) -> Iterator[list[tuple[str, str]]]:
-        """Who is asked in a tier, in groups of tier and source: its own sources first, then those up to here that could
-        not be asked before and now can. What one source tells (a PMCID, a landing page) is often what another needs."""
-        tier = self._tiers[number]
-        own, home = self._at_home[number], (tier.name, state.work.work_id.partition(":")[0])
-        if home in own:
-            # Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier.
-            yield [home]
-            own = [source for source in own if source != home]
-        yield own
-        known = [source for sources in self._at_home[: number + 1] for source in sources]
-        while not state.out_of_budget:
-            passed = [source for source in known if source[1] not in state.sources]
-            late = [source for source in passed if self._could_be_asked(source[1], state.work)]
-            if not late:
-                return
-            yield late
-            known = [source for source in passed if source not in late]
-
-    async def _find_out(self, state: SearchState, call: Call) -> None:
+    async def _identify_work(self, state: SearchState, call: Call) -> None:
         """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
         for name in self._identify:
-            if state.reuse_answer(_identifying(name), name, state.next_position()) is not None:
+            ask = self._ask((IDENTIFY, name), state, call)
+            if state.reuse_answer(_identifying(name), name, ask.position) is not None:
                 continue
             unknown = _needs_identity(state.work) or self._lacks(state.work)
-            if not unknown or self._why_not(IDENTIFY, name, state) is not None:
+            if not unknown or self._why_not((IDENTIFY, name), state, call) is not None:
                 continue
-            state.record_source(name, state.next_position())
-            tell = partial(self._tell, IDENTIFY, name, state, self._clock.monotonic())
-            result = await self._resolve_or_note(IDENTIFY, name, state, call)
+            state.record_source(name, ask.position)
+            with state.waits.branch():
+                result = await self._resolve(ask)
             if result is None:
                 continue
             said = result.notes[0] if result.notes else "identified" if result.work else Reason.UNKNOWN_IDENTIFIER
-            tell(SourceOutcome.ERROR if said.startswith(_OWN_FAULTS) else SourceOutcome.NO_PDF, said)
+            self._tell(ask, SourceOutcome.ERROR if said.startswith(_OWN_FAULTS) else SourceOutcome.NO_PDF, said)
             note = said if result.work is None else None
             state.record_answer(_identifying(name), SourceAnswer(note=note))
             if note is not None:
                 state.add_note(name, note)
 
-    async def _resolve_or_note(self, tier: str, name: str, state: SearchState, call: Call) -> ResolverResult | None:
-        """What the source says; None when it failed, which the state then knows. It costs itself, never the work."""
-        began = self._clock.monotonic()
+    async def _resolve(self, ask: _Ask) -> ResolverResult | None:
+        """What the source says; None when it failed, which is recorded. It costs itself, never the work."""
+        name, state, call = ask.name, ask.state, ask.call
+        share_s = self._source_s.get(name)
+        if share_s is not None and call.budget is not None:
+            call = call.within(SourceShare(call.budget, seconds=share_s))
         try:
-            result = await self._resolvers[name].resolve(state.work, self._clients[name], self._shared(name, call))
+            result = await self._resolvers[name].resolve(state.work, self._clients[name], call)
             if result.work is not None:
                 state.learn(result.work)
             if result.supplements:
                 state.add_supplements(result.supplements)
             return result
         except (CandidateRejected, TransientFailure) as problem:
-            tried = _note_miss(state, call, name, problem)
-            if _is_for_good(problem):
-                state.record_answer(name if tier != IDENTIFY else _identifying(name), SourceAnswer(failure=tried))
-            self._tell(tier, name, state, began, _outcome_of(problem), problem.reason, problem)
+            failure = _record_failure(ask, problem)
+            if isinstance(problem, CandidateRejected) and problem.reason != Reason.BUDGET_EXHAUSTED:
+                key = name if ask.tier != IDENTIFY else _identifying(name)
+                state.record_answer(key, SourceAnswer(failure=failure))
+            self._tell(ask, _outcome_of(problem), problem.reason, problem)
         except (Cancelled, RunError):
             raise
         except Exception as error:
-            state.record_error(name, error)
-            self._tell(tier, name, state, began, SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            self._record_error(ask, error)
         return None
 
-    def _shared(self, name: str, call: Call) -> Call:
-        share_s = self._source_s.get(name)
-        if share_s is None or call.budget is None:
-            return call
-        return call.within(SourceShare(call.budget, seconds=share_s))
+    async def _try_source(self, ask: _Ask) -> Found | None:
+        return await self._guarded(ask, self._ask_and_fetch(ask))
 
-    def _branch(
-        self, tier: str, name: str, place: int, versions: VersionRace | None, state: SearchState, call: Call
-    ) -> Coroutine[Any, Any, Found | None]:
-        ask = partial(self._ask_source, tier, name, place, state, call)
-        return self._guarded(ask, tier, name, state, call, versions)
+    async def _ask_and_fetch(self, ask: _Ask) -> Found | None:
+        result = await self._proposed(ask)
+        if result is None:
+            return None
+        return await self._fetch(ask, result, self._wanted(ask.name, result.plans, ask.state))
 
-    async def _guarded(
-        self,
-        ask: Callable[[Tell], Awaitable[Proposed | None]],
-        tier: str,
-        name: str,
-        state: SearchState,
-        call: Call,
-        versions: VersionRace | None = None,
-    ) -> Found | None:
+    async def _guarded(self, ask: _Ask, attempt: Coroutine[Any, Any, Found | None]) -> Found | None:
         """A source that trips over what it was sent costs itself, never the run."""
-        tell = partial(self._tell, tier, name, state, self._clock.monotonic())
-        if versions is not None:
-            versions.enter(name)
+        if ask.versions is not None:
+            ask.versions.enter(ask.name)
         found = None
         try:
-            with state.waits.branch():
-                found = await self._try_source(ask(tell), tier, name, state, call, tell, versions)
+            with ask.state.waits.branch():
+                found = await attempt
         except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
-            state.record_error(name, error)
-            tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            self._record_error(ask, error)
         finally:
-            # A winner stands until the others are told to stop: nobody fetches in between.
-            if versions is not None and found is None:
-                versions.leave(name)
+            # A winner stays in the race until the others are cancelled: nobody fetches in between.
+            if ask.versions is not None and found is None:
+                ask.versions.leave(ask.name)
         return found
 
-    async def _ask_source(
-        self, tier: str, name: str, place: int, state: SearchState, call: Call, tell: Tell
-    ) -> Proposed | None:
-        """What the source proposes now; None when it is not asked, or failed."""
+    async def _proposed(self, ask: _Ask) -> ResolverResult | None:
+        """What the source says, with the plans that are tried now; None when it is not asked, or failed."""
+        name, state = ask.name, ask.state
         if state.out_of_budget:
-            tell(SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
+            self._tell(ask, SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
             return None
-        answered = state.reuse_answer(name, name, place)
+        answered = state.reuse_answer(name, name, ask.position)
         if answered is not None:
             self._wanted(name, answered.plans, state)
-            tell(SourceOutcome.SKIPPED, _ANSWERED_BEFORE)
+            self._tell(ask, SourceOutcome.SKIPPED, _ANSWERED_BEFORE)
             return None
-        state.record_source(name, place)
-        result = await self._resolve_or_note(tier, name, state, call)
+        state.record_source(name, ask.position)
+        ask.began = self._clock.monotonic()
+        result = await self._resolve(ask)
         if result is None:
             return None
         note = None if result.plans else result.notes[0] if result.notes else str(Reason.NO_OPEN_COPY)
         if note is not None:
             state.add_note(name, note)
         state.record_answer(name, SourceAnswer(result.plans, note))
-        return result, self._wanted(name, result.plans, state)
+        return result
+
+    async def _fetch(self, ask: _Ask, result: ResolverResult, plans: Sequence[DownloadPlan]) -> Found | None:
+        """Try the plans one after the other until a copy is proved."""
+        name, state = ask.name, ask.state
+        last: Problem | None = None
+        for plan in plans:
+            if ask.versions is not None:
+                await ask.versions.wait_for_better(name, plan)
+            if not state.is_new(plan):
+                continue
+            try:
+                self._refuse_unwanted(plan, state.work)
+                copy = await self._download(plan, state.work, self._clients[name], ask.call, state.claim)
+            except PutOff:
+                raise
+            except (CandidateRejected, TransientFailure) as problem:
+                last = problem
+                _record_failure(ask, problem, plan)
+                if state.out_of_budget:
+                    break
+                continue
+            if copy is None:
+                return None
+            if copy.quarantined is not None:
+                last = CandidateRejected(Reason.UNPROVED, _IN_QUARANTINE, url=plan.url)
+                state.record_failure(name, last, plan, copy=copy)
+                continue
+            self._tell(ask, SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
+            return Found(plan, copy, ask.tier, name)
+        self._tell_miss(ask, result, last)
+        return None
 
     async def _try_alternatives(self, state: SearchState, call: Call, on_tier: Callable[[str], None]) -> Found | None:
         """What was set aside: the paper in another form is better than none."""
@@ -349,8 +379,8 @@ class FallbackOrchestrator:
         for name, plan in others:
             if state.out_of_budget:
                 break
-            found = await self._guarded(partial(_set_aside, plan), ALTERNATIVES, name, state, call)
-            if found is not None:
+            ask = self._ask((ALTERNATIVES, name), state, call)
+            if (found := await self._guarded(ask, self._fetch(ask, ResolverResult((plan,)), [plan]))) is not None:
                 return found
         return None
 
@@ -367,121 +397,63 @@ class FallbackOrchestrator:
                 state.count_unwanted_form(form)
         return best
 
-    async def _try_source(
-        self,
-        asking: Awaitable[Proposed | None],
-        tier: str,
-        name: str,
-        state: SearchState,
-        call: Call,
-        tell: Tell,
-        versions: VersionRace | None,
-    ) -> Found | None:
-        """Ask, then try the copies that are proposed."""
-        proposed = await asking
-        if proposed is None:
-            return None
-        result, plans = proposed
-        last: CandidateRejected | TransientFailure | None = None
-        for plan in plans:
-            if versions is not None:
-                await versions.wait_for_better(name, plan)
-            if not state.is_new(plan):
-                continue
-            try:
-                self._refuse_unwanted(plan, state.work)
-                copy = await self._download(plan, state.work, self._clients[name], call, state.claim)
-            except PutOff:
-                raise
-            except (CandidateRejected, TransientFailure) as problem:
-                last = problem
-                _note_miss(state, call, name, problem, plan)
-                if state.out_of_budget:
-                    break
-                continue
-            if copy is None:
-                return None
-            if copy.quarantined is not None:
-                last = CandidateRejected(Reason.UNPROVED, _IN_QUARANTINE, url=plan.url)
-                state.record_failure(name, last, plan, copy=copy)
-                continue
-            tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
-            return Found(plan, copy, tier, name)
-        _tell_miss(result, last, tell)
-        return None
-
     def _refuse_unwanted(self, plan: DownloadPlan, work: WorkArtifact) -> None:
         why = self._allow(plan, work)
         if why is not None:
             reason = Reason.TAKEN_DOWN if why.startswith("taken down") else Reason.FILTERED
             raise CandidateRejected(reason, why, url=plan.url)
 
+    def _record_error(self, ask: _Ask, error: Exception) -> None:
+        ask.state.record_error(ask.name, error)
+        self._tell(ask, SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+
+    def _tell_miss(self, ask: _Ask, result: ResolverResult, last: Problem | None) -> None:
+        if last is not None:
+            self._tell(ask, _outcome_of(last), last.reason, last, stage="fetch")
+            return
+        said = result.notes[0] if result.notes else Reason.NO_OPEN_COPY
+        at_fault = not result.plans and said.startswith(_OWN_FAULTS)
+        self._tell(ask, SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
+
     def _tell(
         self,
-        tier: str,
-        name: str,
-        state: SearchState,
-        began: float,
+        ask: _Ask,
         outcome: SourceOutcome,
         reason: str,
-        problem: CandidateRejected | TransientFailure | None = None,
+        problem: Problem | None = None,
         *,
         url: str | None = None,
         stage: str = "resolve",
     ) -> None:
-        url = url or (problem.url if problem is not None else None)
+        """How a source ended."""
         self._on_source(
             SourceAttempt(
                 self._clock.now(),
-                state.work.work_id,
-                tier,
-                name,
+                ask.state.work.work_id,
+                ask.tier,
+                ask.name,
                 outcome,
                 reason,
-                _host(url),
+                _host(url or (problem.url if problem is not None else None)),
                 problem.http_status if problem is not None else None,
-                round((self._clock.monotonic() - began) * 1000),
+                round((self._clock.monotonic() - ask.began) * 1000),
                 stage,
             )
         )
 
 
-async def _set_aside(plan: DownloadPlan, tell: Tell) -> Proposed | None:
-    """What was proposed earlier: nobody is asked."""
-    return ResolverResult((plan,)), [plan]
-
-
-def _tell_miss(result: ResolverResult, last: CandidateRejected | TransientFailure | None, tell: Tell) -> None:
-    if last is not None:
-        tell(_outcome_of(last), last.reason, last, stage="fetch")
-    else:
-        said = result.notes[0] if result.notes else Reason.NO_OPEN_COPY
-        at_fault = not result.plans and said.startswith(_OWN_FAULTS)
-        tell(SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
-
-
-def _outcome_of(problem: CandidateRejected | TransientFailure) -> SourceOutcome:
+def _outcome_of(problem: Problem) -> SourceOutcome:
     if isinstance(problem, CandidateRejected):
         return SourceOutcome.NONRETRYABLE
     return SourceOutcome.TIMEOUT if problem.reason == Reason.TIMEOUT else SourceOutcome.RETRYABLE
 
 
-def _note_miss(
-    state: SearchState,
-    call: Call,
-    name: str,
-    problem: CandidateRejected | TransientFailure,
-    plan: DownloadPlan | None = None,
-) -> Failure:
+def _record_failure(ask: _Ask, problem: Problem, plan: DownloadPlan | None = None) -> Failure:
     """A failure that found the work's time used up was our own cut: there is none for anything else (RES-26)."""
-    tried = state.record_failure(name, problem, plan)
-    if call.budget is not None and call.budget.seconds_left() <= 0:
-        state.out_of_budget = True
-    return tried
-
-
-def _is_for_good(problem: CandidateRejected | TransientFailure) -> bool:
-    return isinstance(problem, CandidateRejected) and problem.reason != Reason.BUDGET_EXHAUSTED
+    failure = ask.state.record_failure(ask.name, problem, plan)
+    if ask.call.budget is not None and ask.call.budget.seconds_left() <= 0:
+        ask.state.out_of_budget = True
+    return failure
 
 
 def _identifying(name: str) -> str:

@@ -1,12 +1,11 @@
-"""What earlier tries of a work have settled, so that another try asks only what may be answered differently.
+"""What earlier searches for a work have settled, so that another asks only what may be answered differently.
 
-Knows works by their ids, for as long as this process lives, a bounded number of them and for a bounded time. Does not
-decide what is settled: the state does. Promises: thread-safe; a work that is forgotten is merely searched as if new.
+Keeps a bounded number of works for a bounded time, in this process. Does not decide what is settled: the search state
+does. Promises: a work that is forgotten is merely searched as if new. Used on one event loop.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +19,7 @@ _IDS = ("doi", "arxiv_id", "pmcid", "pmid", "openalex_id")
 
 @lean_dataclass(frozen=True, slots=True)
 class Failure:
-    """One candidate and why it was not the one."""
+    """A candidate, or a source, and why it gave nothing."""
 
     url: str
     source: str
@@ -63,27 +62,23 @@ def known_of(work: WorkArtifact) -> frozenset[str]:
 
 
 class ResumeCache:
-    """The past of at most `most` works, each for `keep_s` seconds."""
+    """The snapshots of at most `most` works, each for `keep_s` seconds."""
 
     def __init__(self, clock: Clock, *, most: int = 10_000, keep_s: float = 6 * 3600.0) -> None:
         self._clock = clock
         self._most = most
         self._keep_s = keep_s
-        self._lock = threading.Lock()
         self._snapshots: OrderedDict[str, tuple[float, SearchSnapshot]] = OrderedDict()
 
     def get(self, work_id: str) -> SearchSnapshot | None:
-        with self._lock:
-            at, snapshot = self._snapshots.get(work_id, (0.0, None))
+        at, snapshot = self._snapshots.get(work_id, (0.0, None))
         return snapshot if self._clock.monotonic() - at <= self._keep_s else None
 
     def put(self, work_id: str, snapshot: SearchSnapshot) -> None:
-        with self._lock:
-            self._snapshots[work_id] = self._clock.monotonic(), snapshot
-            self._snapshots.move_to_end(work_id)
-            while len(self._snapshots) > self._most:
-                self._snapshots.popitem(last=False)
+        self._snapshots[work_id] = self._clock.monotonic(), snapshot
+        self._snapshots.move_to_end(work_id)
+        while len(self._snapshots) > self._most:
+            self._snapshots.popitem(last=False)
 
     def forget(self, work_id: str) -> None:
-        with self._lock:
-            self._snapshots.pop(work_id, None)
+        self._snapshots.pop(work_id, None)

@@ -1,15 +1,14 @@
 """What the search for one work has tried and learnt, in all its branches.
 
-Knows the copies already tried (under any spelling), those set aside, what was learnt of the work, every candidate's
-reason, and whether some failure may pass with time. Begins, where there is one, with the past of the same work, and
-says at the end what is settled. Thread-safe: the branches of a race write here at once.
+Knows the copies already tried (under any spelling), those set aside, what was learnt of the work, why each candidate
+failed, and whether some failure may pass with time. Begins, where there is one, with the snapshot of an earlier search
+of the same work, and makes one at the end. Used on one event loop.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, StoredCopy, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.fallback.candidates import address_key, copy_key
+from DocsToKG.ContentDownload.fallback.candidates import address_key, copy_keys
 from DocsToKG.ContentDownload.fallback.resume_cache import Failure, SearchSnapshot, SourceAnswer, known_of
 from DocsToKG.ContentDownload.resolvers.links.copy_facts import is_refusal, refusals_metadata
 from DocsToKG.core.clock import Clock
@@ -43,13 +42,12 @@ _DAY = re.compile(r" until \d{4}-\d\d-\d\d", re.ASCII)
 
 
 class SearchState:
-    """The memory of one work's search."""
+    """What one work's search knows."""
 
     def __init__(
         self, work: WorkArtifact, clock: Clock, *, earlier: SearchSnapshot | None = None, waits: WorkWaits | None = None
     ) -> None:
         self.waits = waits or WorkWaits(clock)
-        self._lock = threading.Lock()
         self._earlier = earlier
         self._seen: set[str] = set(earlier.keys if earlier else ())
         self._done: set[str] = set(self._seen)  # keys of copies that are no good
@@ -57,14 +55,15 @@ class SearchState:
         self._answers: dict[str, SourceAnswer] = {}
         self._work = work.learn(earlier.work) if earlier else work
         self.work = self._work  # as far as it is known; once archives are asked, with the addresses that failed
-        self._looked_back: tuple[str, ...] = ()
-        self._barred: dict[str, Any] = {}
+        self._failed_addresses: tuple[str, ...] = ()
+        self._refusals: dict[str, Any] = {}
         self._claimed = False
-        self._transient = False
+        self.transient = False  # some candidate failed in a way that may pass
+        self.retry_after_s: float | None = None  # the soonest time a server named for coming back
         self._still_down = False
-        self._retry_after_s: float | None = None
-        self._places = itertools.count()
-        self._asked: list[tuple[int, str]] = []
+        self._positions = itertools.count()
+        self._asked: list[tuple[int, str]] = []  # the sources by their positions
+        self.offered = self.work  # the work as the sources of all tiers up to here have seen it
         self._aside: list[tuple[str, str, DownloadPlan]] = []
         # Addresses that failed, and whether they were guessed.
         self._failed: dict[str, bool] = dict(earlier.failed if earlier else {})
@@ -72,37 +71,26 @@ class SearchState:
         self.out_of_budget = False
         self.refused: str | None = None  # why the user does not want this work
         self.failures: list[Failure] = list(earlier.rejected if earlier else ())
-        self._tried_before = len(self.failures)
+        self._earlier_failures = len(self.failures)
         self.unwanted_forms: dict[str, int] = {}  # copies in forms that nobody asked for
         self.notes: list[tuple[str, str]] = []  # what a source said when it had nothing to propose
         self._supplements: dict[str, Supplement] = {}
 
     @property
-    def transient(self) -> bool:
-        """Some candidate failed in a way that may pass."""
-        return self._transient
-
-    @property
     def only_waited(self) -> bool:
-        """Nothing was sent: every candidate was told by our own gates and breakers to come back later.
+        """Nothing was sent: every candidate was deferred by our own limits and breakers.
 
         A host that was tested in the meantime and is still down is as good as tried: without that, works of a host
         that never comes back would wait for it for ever.
         """
         ours = (Reason.BREAKER_OPEN, Reason.RETRY_AFTER)
-        tried_now = self.failures[self._tried_before :]
-        waits = (tried.reason in ours and tried.http_status is None for tried in tried_now)
-        return bool(tried_now) and not self._still_down and all(waits)
-
-    @property
-    def retry_after_s(self) -> float | None:
-        """The soonest time a server named for coming back."""
-        return self._retry_after_s
+        failures = self.failures[self._earlier_failures :]
+        waits = (each.reason in ours and each.http_status is None for each in failures)
+        return bool(failures) and not self._still_down and all(waits)
 
     def learn(self, work: WorkArtifact) -> None:
-        with self._lock:
-            self._work = self._work.learn(work)
-            self._show_work()
+        self._work = self._work.learn(work)
+        self._show_work()
 
     @property
     def supplements(self) -> tuple[Supplement, ...]:
@@ -110,50 +98,46 @@ class SearchState:
         return tuple(self._supplements.values())
 
     def add_supplements(self, supplements: Iterable[Supplement]) -> None:
-        with self._lock:
-            for supplement in supplements:
-                self._supplements.setdefault(address_key(supplement.url), supplement)
+        for supplement in supplements:
+            self._supplements.setdefault(address_key(supplement.url), supplement)
 
     @property
     def sources(self) -> list[str]:
         """The sources asked, in their order; sources that race begin in this order too."""
         return [name for _, name in sorted(self._asked)]
 
-    def next_position(self) -> int:
-        """The next place in the order of sources."""
-        return next(self._places)
+    def has_asked(self, source: str) -> bool:
+        return any(name == source for _, name in self._asked)
 
-    def record_source(self, name: str, place: int) -> None:
-        """The source of that place is asked."""
-        with self._lock:
-            self._asked.append((place, name))
+    def next_position(self) -> int:
+        """The next position in the order of sources."""
+        return next(self._positions)
+
+    def record_source(self, name: str, position: int) -> None:
+        """The source of that position is asked."""
+        self._asked.append((position, name))
 
     def failures_in_order(self) -> list[Failure]:
-        """What was tried, source by source in their order: how a race happened to go does not show."""
-        if len(self.failures) < 2:
-            return list(self.failures)
-        place = {name: place for place, name in sorted(self._asked)}
-        return sorted(self.failures, key=lambda tried: place.get(tried.source, -1))
+        """What failed, source by source in their order: how a race happened to go does not show."""
+        position = {name: position for position, name in sorted(self._asked)}
+        return sorted(self.failures, key=lambda failure: position.get(failure.source, -1))
 
     def add_note(self, source: str, said: str) -> None:
         """Only the word before a colon, and the day after `embargo`: what follows other words quotes addresses."""
         word, _, rest = said.partition(":")
-        with self._lock:
-            self.notes.append((source, said if word == Reason.EMBARGO and _DAY.fullmatch(rest) else word))
+        self.notes.append((source, said if word == Reason.EMBARGO and _DAY.fullmatch(rest) else word))
 
     def is_new(self, plan: DownloadPlan) -> bool:
         """True the first time a copy is met, under whatever spelling of its address."""
-        key, address = copy_key(plan.url), address_key(plan.url)
-        with self._lock:
-            if key in self._seen or address in self._seen:
-                return False
-            self._seen.add(key)
-            return True
+        key, address = copy_keys(plan.url)
+        if key in self._seen or address in self._seen:
+            return False
+        self._seen.add(key)
+        return True
 
     def set_aside(self, form: str, source: str, plan: DownloadPlan) -> None:
         """A copy in another form than the wanted one: for when nothing else is left."""
-        with self._lock:
-            self._aside.append((form, source, plan))
+        self._aside.append((form, source, plan))
 
     def alternatives(self, forms: Sequence[str]) -> list[tuple[str, DownloadPlan]]:
         """The copies set aside in these forms, best form first, evidence before guesses."""
@@ -163,30 +147,27 @@ class SearchState:
 
     def count_unwanted_form(self, form: str) -> None:
         """A copy in a form that was not asked for."""
-        with self._lock:
-            self.unwanted_forms[form] = self.unwanted_forms.get(form, 0) + 1
+        self.unwanted_forms[form] = self.unwanted_forms.get(form, 0) + 1
 
     def offer_failed_addresses(self) -> None:
         """Let archives know the addresses that failed, evidence first, guesses last; and those that are not theirs to
         give, since their owners refused."""
-        with self._lock:
-            self._looked_back = tuple(sorted(self._failed, key=self._failed.__getitem__))
-            self._barred = refusals_metadata("search", self._refused)
-            self._show_work()
+        self._failed_addresses = tuple(sorted(self._failed, key=self._failed.__getitem__))
+        self._refusals = refusals_metadata("search", self._refused)
+        self._show_work()
 
     def _show_work(self) -> None:
-        if not self._looked_back and not self._barred:
+        if not self._failed_addresses and not self._refusals:
             self.work = self._work
             return
-        known = [url for url in self._work.pdf_urls if url not in self._looked_back]
-        metadata = {**self._work.metadata, **self._barred}
-        self.work = replace(self._work, pdf_urls=(*known, *self._looked_back), metadata=metadata)
+        known = [url for url in self._work.pdf_urls if url not in self._failed_addresses]
+        metadata = {**self._work.metadata, **self._refusals}
+        self.work = replace(self._work, pdf_urls=(*known, *self._failed_addresses), metadata=metadata)
 
     def claim(self) -> bool:
         """True for the one branch that may store its file; a rival that proved its copy a moment later drops it."""
-        with self._lock:
-            first, self._claimed = not self._claimed, True
-            return first
+        first, self._claimed = not self._claimed, True
+        return first
 
     def record_failure(
         self,
@@ -198,7 +179,7 @@ class SearchState:
     ) -> Failure:
         """A candidate was no good, or the source could not be asked. `copy`: its file, which waits in quarantine."""
         url = plan.url if plan is not None else problem.url or ""
-        tried = Failure(
+        failure = Failure(
             url=mask_url(url),
             source=source,
             reason=problem.reason,
@@ -210,22 +191,21 @@ class SearchState:
             is_copy=plan is not None,
             quarantine=_quarantined(plan, copy) if plan is not None and copy is not None else None,
         )
-        with self._lock:
-            self.failures.append(tried)
-            self._remember_addresses(problem, plan)
-            if plan is not None:
-                self._judge(problem, plan)
-            if isinstance(problem, TransientFailure):
-                self._still_down = self._still_down or problem.tested
-                self._may_pass(problem.retry_after_s)
-            elif problem.reason == Reason.BUDGET_EXHAUSTED:
-                self.out_of_budget = True
-        return tried
+        self.failures.append(failure)
+        self._remember_addresses(problem, plan)
+        if plan is not None:
+            self._settle_copy(problem, plan)
+        if isinstance(problem, TransientFailure):
+            self._still_down = self._still_down or problem.tested
+            self._note_transient(problem.retry_after_s)
+        elif problem.reason == Reason.BUDGET_EXHAUSTED:
+            self.out_of_budget = True
+        return failure
 
     @property
     def quarantined(self) -> list[str]:
         """The names of the files that wait in quarantine."""
-        return [str(tried.quarantine["path"]) for tried in self.failures if tried.quarantine]
+        return [str(each.quarantine["path"]) for each in self.failures if each.quarantine]
 
     def _remember_addresses(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan | None) -> None:
         """What archives may be asked about, and what not. An address with a key in it is nobody else's business."""
@@ -235,9 +215,9 @@ class SearchState:
         elif plan is not None and problem.reason not in _NOT_TO_LOOK_UP and not has_secret(plan.url):
             self._failed.setdefault(plan.url, plan.is_guess)
 
-    def _judge(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan) -> None:
+    def _settle_copy(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan) -> None:
         """Is the copy no good for good, and is it the copy or only the way to it?"""
-        key, address = copy_key(plan.url), address_key(plan.url)
+        key, address = copy_keys(plan.url)
         of_the_host = problem.reason in _OF_THE_HOST
         if of_the_host:
             self._seen.discard(key)
@@ -249,18 +229,16 @@ class SearchState:
 
     def record_error(self, source: str, error: Exception) -> None:
         """Something unforeseen, perhaps this machine's own trouble: it says nothing against the paper."""
-        with self._lock:
-            reason = f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}"
-            self.failures.append(Failure("", source, reason, transient=True, is_copy=False))
-            self._answers.pop(source, None)
-            self._may_pass(None)
+        reason = f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}"
+        self.failures.append(Failure("", source, reason, transient=True, is_copy=False))
+        self._answers.pop(source, None)
+        self._note_transient(None)
 
     def record_answer(self, asked: str, answer: SourceAnswer) -> None:
         """Who was asked has said this for good, unless one of the copies named may be had another time."""
-        with self._lock:
-            self._answers[asked] = answer
+        self._answers[asked] = answer
 
-    def reuse_answer(self, asked: str, source: str, place: int) -> SourceAnswer | None:
+    def reuse_answer(self, asked: str, source: str, position: int) -> SourceAnswer | None:
         """What the source said in an earlier try, now said again; None when it must be asked (anew).
 
         Once this try has found out more of the work than the earlier ones, the source may have more to say.
@@ -270,41 +248,39 @@ class SearchState:
         answer = self._earlier.answers.get(asked)
         if answer is None or not known_of(self.work) <= self._earlier.known:
             return None
-        self.record_source(source, place)
+        self.record_source(source, position)
         if answer.note is not None:
             self.add_note(source, answer.note)
-        with self._lock:
-            self._answers[asked] = answer
-            if answer.failure is not None:
-                self.failures.insert(self._tried_before, answer.failure)
-                self._tried_before += 1
+        self._answers[asked] = answer
+        if answer.failure is not None:
+            self.failures.insert(self._earlier_failures, answer.failure)
+            self._earlier_failures += 1
         return answer
 
     def snapshot(self) -> SearchSnapshot:
         """What another try of this work need not find out again."""
-        with self._lock:
-            copies = [tried for tried in self.failures if tried.is_copy and not tried.transient]
-            return SearchSnapshot(
-                work=self._work,
-                known=known_of(self.work),
-                answers={asked: answer for asked, answer in self._answers.items() if self._is_settled(answer)},
-                rejected=tuple(tried for tried in copies if tried.reason != Reason.BUDGET_EXHAUSTED),
-                keys=frozenset(self._done),
-                failed=dict(self._failed),
-                refused=tuple(self._refused),
-            )
+        copies = [each for each in self.failures if each.is_copy and not each.transient]
+        return SearchSnapshot(
+            work=self._work,
+            known=known_of(self.work),
+            answers={asked: answer for asked, answer in self._answers.items() if self._is_settled(answer)},
+            rejected=tuple(each for each in copies if each.reason != Reason.BUDGET_EXHAUSTED),
+            keys=frozenset(self._done),
+            failed=dict(self._failed),
+            refused=tuple(self._refused),
+        )
 
     def _is_settled(self, answer: SourceAnswer) -> bool:
-        keys = [{copy_key(plan.url), address_key(plan.url)} for plan in answer.plans]
+        keys = [set(copy_keys(plan.url)) for plan in answer.plans]
         if self.out_of_budget and any(self._done.isdisjoint(each) for each in keys):
             return False
         return all(self._open.isdisjoint(each) for each in keys)
 
-    def _may_pass(self, retry_after_s: float | None) -> None:
-        self._transient = True
+    def _note_transient(self, retry_after_s: float | None) -> None:
+        self.transient = True
         if retry_after_s is not None:
-            soonest = self._retry_after_s if self._retry_after_s is not None else retry_after_s
-            self._retry_after_s = min(soonest, retry_after_s)
+            soonest = self.retry_after_s if self.retry_after_s is not None else retry_after_s
+            self.retry_after_s = min(soonest, retry_after_s)
 
 
 def _quarantined(plan: DownloadPlan, copy: StoredCopy) -> dict[str, Any]:

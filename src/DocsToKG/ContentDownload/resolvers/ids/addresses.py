@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from urllib.parse import unquote
 
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
@@ -37,6 +38,7 @@ _BIORXIV = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)
 def identifier_in_url(url: str) -> Identifier | None:
     """The paper an address of doi.org, arXiv, PMC, PubMed, Europe PMC or OpenAlex stands for, or None."""
     match = ADDRESS.match(url.strip())

@@ -48,6 +48,8 @@ def without_session(url: str) -> str:
 
 def newest_first(items: Sequence[_Item], address: Callable[[_Item], str]) -> list[_Item]:
     """The items in their order, but where several are versions of one, the newest stands first among their places."""
+    if len(items) < 2:
+        return list(items)
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         if (family := _family(address(item))) is not None:

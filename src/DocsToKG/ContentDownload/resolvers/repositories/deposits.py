@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
@@ -21,14 +22,19 @@ _FEWEST_WORDS = 3
 def named_page(work: WorkArtifact, pattern: re.Pattern[str]) -> re.Match[str] | None:
     """The first link of the work that is all `pattern`, written as `host/path` without `www.` and the query."""
     for url in (*work.landing_urls, *work.pdf_urls):
-        address = normalize_url(url)
-        if address is None:
-            continue
-        parts = urlsplit(address)
-        found = pattern.fullmatch((parts.hostname or "").removeprefix("www.") + unquote(parts.path))
-        if found is not None:
+        if (found := pattern.fullmatch(_place(url))) is not None:
             return found
     return None
+
+
+@lru_cache(maxsize=1024)
+def _place(url: str) -> str:
+    """Host and path; empty for what is no address. Every repository looks at the same links of a work."""
+    address = normalize_url(url)
+    if address is None:
+        return ""
+    parts = urlsplit(address)
+    return (parts.hostname or "").removeprefix("www.") + unquote(parts.path)
 
 
 def file_plans(
