@@ -29,8 +29,8 @@ from tests.conformance.conftest import (
     s3_environment,
     valkey_url,
 )
-from tests.conformance.test_signals import until
 from tests.contentdownload.conftest import client_config
+from tests.waiting import eventually
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.bootstrap import run_from_config
@@ -378,9 +378,9 @@ def test_the_rights_that_are_documented_for_nats_are_enough(tmp_path: Path) -> N
         with closing(NatsSignal(url)) as here, closing(NatsSignal(url)) as there:
             here.mark()
             mark = there.mark()
-            assert until(lambda: here.is_listening and there.is_listening)
+            eventually(lambda: here.is_listening and there.is_listening)
             assert (here.mode, there.mode) == ("jetstream", "jetstream")
-            assert until(lambda: there.mark() > mark)
+            eventually(lambda: there.mark() > mark)
             mark = there.mark()
             here.notify("lane")
             assert there.wait(20, since=mark)

@@ -24,7 +24,8 @@ import nats
 import psycopg
 import pytest
 import redis
-from tests.conformance.test_signals import broker_signal, checking_signal, given_broker, running_broker, until
+from tests.conformance.test_signals import broker_signal, checking_signal, given_broker, running_broker
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.telemetry.metrics import SIGNAL_LISTENING, SIGNAL_TROUBLES, Gauges, view_of
 from DocsToKG.ContentDownload.telemetry.tally import Tally
@@ -111,7 +112,7 @@ class Pair:
             ledger = SqliteLedger(self.path, signal=signal, poll_s=poll_s)
         self.stack.enter_context(ledger)
         signal.mark()
-        assert until(lambda: self.kind == "local" or signal.is_listening)
+        eventually(lambda: self.kind == "local" or signal.is_listening)
         return ledger, signal
 
     def begin(self) -> None:
@@ -202,11 +203,11 @@ def test_while_the_broker_is_away_work_is_found_by_asking_and_once_it_is_back_at
     asking, _ = own_pair.waiting_ledger(poll_s=0.2)
     assert late(own_pair, patient, "a:before") < SOON_S
     own_pair.broker.stop()
-    assert until(lambda: not signal.is_listening)
+    eventually(lambda: not signal.is_listening)
     assert [late(own_pair, asking, f"a:{n}") < SOON_S for n in range(2)] == [True] * 2
     assert signal.troubles > 0
     own_pair.broker.start()
-    assert until(lambda: signal.is_listening)
+    eventually(lambda: signal.is_listening)
     # The other process may still be on its way back, and then says what it has to say.
     assert min(late(own_pair, patient, f"b:{n}") for n in range(4)) < 0.5
     assert patient.stats() == {**patient.stats(), "done": 7, "total": 7}
@@ -263,9 +264,9 @@ def test_a_broker_that_forgets_costs_latency_alone_and_the_metrics_show_it(own_p
     tally = Tally()
     Gauges(tally).show(view_of(patient, held=lambda: 0, active=lambda: 0, clock=SystemClock()))
     forget(own_pair)
-    assert until(lambda: tally.gauges(SIGNAL_TROUBLES)[()] >= 1, 60)
+    eventually(lambda: tally.gauges(SIGNAL_TROUBLES)[()] >= 1)
     assert [late(own_pair, asking, f"a:{n}") < SOON_S for n in range(2)] == [True] * 2
-    assert until(lambda: tally.gauges(SIGNAL_LISTENING) == {(): 1.0}, 60)
+    eventually(lambda: tally.gauges(SIGNAL_LISTENING) == {(): 1.0})
     assert late(own_pair, patient, "b:after") < SOON_S, "not after the half minute in which it asks by itself"
     assert patient.stats() == {**patient.stats(), "done": 4, "total": 4}
     assert patient.verify_history()

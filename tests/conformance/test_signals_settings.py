@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.conftest import PASSWORD, nats_url, running_nats, running_valkey, valkey_url
-from tests.conformance.test_signals import ours, until
+from tests.conformance.test_signals import ours
+from tests.waiting import eventually
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.bootstrap import open_queue
@@ -45,11 +46,11 @@ def test_a_command_that_enqueues_wakes_a_queue_that_waits(settings):
     with open_queue(cfg) as queue:
         assert isinstance(queue.signal, RedisSignal | NatsSignal)
         mark = queue.signal.mark()
-        assert until(lambda: queue.signal.is_listening)
+        eventually(lambda: queue.signal.is_listening)
         began = time.monotonic()
         done = CliRunner().invoke(app, ["queue", "enqueue", "doi:10.1371/journal.pone.0000001", "-c", str(settings)])
         assert done.exit_code == 0, done.output
-        assert until(lambda: queue.signal.notices >= 1)
+        eventually(lambda: queue.signal.notices >= 1)
         assert queue.signal.wait(0, since=mark)
         assert time.monotonic() - began < 20
         assert queue.stats()["queued"] == 1
@@ -65,11 +66,11 @@ def test_a_broker_that_is_lost_shows_in_the_metrics(tmp_path):
         view = view_of(queue.ledger, held=lambda: 0, active=lambda: 0, clock=SystemClock())
         Gauges(tally).show(view)
         queue.signal.mark()
-        assert until(lambda: tally.gauges(SIGNAL_LISTENING) == {(): 1.0})
+        eventually(lambda: tally.gauges(SIGNAL_LISTENING) == {(): 1.0})
         assert tally.gauges(SIGNAL_TROUBLES) == {(): 0.0}
         server.stop()
-        assert until(lambda: tally.gauges(SIGNAL_LISTENING) == {(): 0.0})
-        assert until(lambda: tally.gauges(SIGNAL_TROUBLES)[()] >= 1)
+        eventually(lambda: tally.gauges(SIGNAL_LISTENING) == {(): 0.0})
+        eventually(lambda: tally.gauges(SIGNAL_TROUBLES)[()] >= 1)
 
 
 def test_a_password_in_the_address_is_shown_nowhere(settings):
@@ -101,9 +102,9 @@ def test_a_channel_of_one_s_own_keeps_the_wake_ups_of_others_away(tmp_path):
         with open_queue(mine) as one, open_queue(theirs) as other, open_queue(mine) as same:
             for queue in (one, other, same):
                 queue.signal.mark()
-            assert until(lambda: all(queue.signal.is_listening for queue in (one, other, same)))
+            eventually(lambda: all(queue.signal.is_listening for queue in (one, other, same)))
             one.enqueue("a:1", {})
-            assert until(lambda: same.signal.notices >= 1)
+            eventually(lambda: same.signal.notices >= 1)
             assert other.signal.notices == 0
 
 

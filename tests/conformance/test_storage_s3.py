@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import pytest
-from tests.conformance.test_signals import until
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.errors import ConfigError, StorageAway, StorageError, TransientFailure
 from DocsToKG.ContentDownload.storage.bucket import PART_BYTES, Bucket, Tags
@@ -347,7 +347,7 @@ def test_while_the_server_is_away_nobody_should_bring_files_and_once_it_is_back_
     assert max(slow) > 1, "so that fewer leases are held"
     server.start()
     make_bucket(server)  # type: ignore[arg-type]
-    assert until(lambda: store.held_up() is None, 60)
+    eventually(lambda: store.held_up() is None)
     assert not put(store, SMALL).duplicate
 
 
@@ -374,7 +374,7 @@ def test_a_staging_disk_that_is_full_makes_files_wait_and_stops_nothing(
         assert "no space left" in hold.why
         assert store.budget.used == 0
         is_full.clear()
-        assert until(lambda: store.held_up() is None, 60)
+        eventually(lambda: store.held_up() is None)
         assert put(store, LARGE).size == len(LARGE)
     assert not list((tmp_path / "staging" / ".tmp").iterdir())
 
@@ -472,7 +472,7 @@ def test_bytes_that_are_stored_again_are_not_removed_as_nobodys_before_they_are_
     assert stored is not None
     sweeping = BucketFiles(bucket, settled_s=3.0, now=lambda: stored.modified + 4.0)
     assert [file.key for file in unnamed(sweeping, lambda digest: False)] == [key]
-    assert until(lambda: time.time() - stored.modified > 2.0, 60)
+    eventually(lambda: time.time() - stored.modified > 2.0)
     assert put(store, SMALL).duplicate
     assert not sweeping.delete(key)
     assert bucket.digest(key) == digest(SMALL)

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.scores import Recovery, met_in_the_web, note
-from tests.many_machines.fleet import LEASE_S, SERVERS, Fleet, running_fleet, until
+from tests.many_machines.fleet import LEASE_S, SERVERS, Fleet, running_fleet
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY
@@ -181,7 +182,7 @@ def judge(fleet: Fleet) -> None:
     assert violations == [], json.dumps(violations, indent=1)
     assert fleet.leases() == 0
     # Who was killed last is there for others until its lease is over.
-    until(lambda: not fleet.taken_slots(), "slots or signs of life that nobody has", within_s=5 * LEASE_S)
+    eventually(lambda: not fleet.taken_slots(), "slots or signs of life that nobody has", within_s=5 * LEASE_S)
     assert fleet.has_whole_history()
     assert fleet.uploads() == []
     assert fleet.left_files() == []
