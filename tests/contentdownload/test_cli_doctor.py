@@ -18,7 +18,6 @@ import yaml
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import app
-from DocsToKG.ContentDownload.config.check import check_secrets, known_secrets
 from DocsToKG.ContentDownload.config.loader import load_config, load_config_verbose
 from DocsToKG.ContentDownload.doctor.checks import checks_for
 from DocsToKG.ContentDownload.doctor.machine import (
@@ -29,6 +28,7 @@ from DocsToKG.ContentDownload.doctor.machine import (
     check_proxies,
 )
 from DocsToKG.ContentDownload.doctor.running import look_at_all
+from DocsToKG.ContentDownload.doctor.settings import check_secrets, known_secrets
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.storage.check import check_folder
 from DocsToKG.core import checks

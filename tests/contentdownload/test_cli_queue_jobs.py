@@ -92,7 +92,7 @@ def test_a_job_is_named_by_number_or_by_its_work_in_any_spelling(name, run):
         ("99", 1, "there is no job 99; `queue list` shows the numbers"),
         ("9" * 18, 1, "there is no job"),
         ("9" * 400, 2, "Error"),
-        ("doi:10.1371/none", 1, "no job stands for doi:10.1371/none"),
+        ("doi:10.1371/none", 1, "there is no job for doi:10.1371/none"),
         ("nothing at all", 2, "nothing at all"),
         ("bad\x1b[31m", 2, "bad"),
     ],

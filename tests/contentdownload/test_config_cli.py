@@ -193,15 +193,19 @@ def test_wrong_usage_exits_2() -> None:
         (
             PermissionError(13, "Permission denied", "runs"),
             1,
-            "Error: runs: Permission denied; check who may read and write there, or name another place\n",
+            "Error: runs: Permission denied; check who may read and write there, or name another folder\n",
         ),
         (
             OSError(28, "No space left on device"),
             1,
-            "Error: No space left on device; make room, then run the same command again\n",
+            "Error: No space left on device; free some space, then run the same command again\n",
         ),
         (OSError("odd"), 1, "Error: odd; run again with --debug before the command to see where\n"),
-        (ValueError(SECRET), 1, "Error: unexpected ValueError. Run again with --debug to see where.\n"),
+        (
+            ValueError(SECRET),
+            1,
+            "Error: unexpected ValueError. Run again with --debug before the command to see where\n",
+        ),
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
     ],
 )

@@ -11,20 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from DocsToKG.core.streams import nobody_has_to_read
 from DocsToKG.Orchestrator import cli_audit, cli_events, cli_keys
 from DocsToKG.Orchestrator.command_line import (
+    CommandFailed,
+    CommandGroup,
     JsonOption,
-    Program,
     ServedOption,
     ServerFile,
     print_columns,
-    printable,
-    said_plainly,
     settings_of,
 )
 
@@ -35,7 +34,7 @@ LedgerOption = Annotated[Path, typer.Option("--ledger", metavar="PATH", help="Th
 JobArgument = Annotated[int, typer.Argument(metavar="JOB_ID", help="The job's number.")]
 
 app = typer.Typer(
-    cls=Program,
+    cls=CommandGroup,
     no_args_is_help=True,
     help="The job ledger. Start here: docstokg-orchestrator serve. Then: docs/howto/serve-the-ledger.md",
     pretty_exceptions_enable=False,
@@ -63,8 +62,9 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Read by the command line only."""
+    """Read by `CommandGroup`."""
 
 
 @app.command("status")
@@ -159,29 +159,28 @@ def serve(
     Example: docstokg-orchestrator serve --ledger ./corpus --port 8470
     """
     nobody_has_to_read()  # it serves also where nobody is told
-    with said_plainly():
-        from DocsToKG.Orchestrator import bootstrap
-        from DocsToKG.Orchestrator.api.observability.job_log import listening
-        from DocsToKG.Orchestrator.api.server import serve as run
+    from DocsToKG.Orchestrator import bootstrap
+    from DocsToKG.Orchestrator.api.observability.job_log import listening
+    from DocsToKG.Orchestrator.api.server import serve as run
 
-        settings = settings_of(ledger, config, host=host, port=port)
-        if settings.ledger_url is None and not settings.ledger.exists():
-            typer.echo(f"There is no ledger yet; an empty one is made at {settings.ledger}.", err=True)
-        with (
-            listening(log_level),
-            bootstrap.open_service(settings) as service,
-            bootstrap.listening_socket(settings) as listener,
-        ):
-            address = bootstrap.address_of(listener)
-            typer.echo(address)
-            token = bootstrap.first_token(service.tokens)
-            if token is None:
-                typer.echo(f"Console: {address}/console/", err=True)
-            else:
-                typer.echo(f"token {token}")
-                typer.echo(f"Console: {address}/console/#token={token}", err=True)
-                typer.echo(f"The token is shown this once; {service.tokens.path} keeps its digest.", err=True)
-            run(service.app, listener, drain_s=settings.drain_seconds)
+    settings = settings_of(ledger, config, host=host, port=port)
+    if settings.ledger_url is None and not settings.ledger.exists():
+        typer.echo(f"There is no ledger yet; an empty one is made at {settings.ledger}.", err=True)
+    with (
+        listening(log_level),
+        bootstrap.open_service(settings) as service,
+        bootstrap.listening_socket(settings) as listener,
+    ):
+        address = bootstrap.address_of(listener)
+        typer.echo(address)
+        token = bootstrap.first_token(service.tokens)
+        if token is None:
+            typer.echo(f"Console: {address}/console/", err=True)
+        else:
+            typer.echo(f"token {token}")
+            typer.echo(f"Console: {address}/console/#token={token}", err=True)
+            typer.echo(f"The token is shown this once; {service.tokens.path} keeps its digest.", err=True)
+        run(service.app, listener, drain_s=settings.drain_seconds)
 
 
 @app.command("call")
@@ -209,24 +208,27 @@ def call(
     Example: docstokg-orchestrator call POST /jobs/7/cancel --reason "the wrong list"
     """
     from DocsToKG.Orchestrator.client.calls import Calls
-    from DocsToKG.Orchestrator.errors import LedgerError
 
     if method.upper() not in ("GET", "POST", "PUT", "DELETE") or not path.startswith("/"):
         raise typer.BadParameter("write it like: call POST /jobs/7/cancel")
-    try:
-        said = json.loads(body) if body is not None else {}
-        if not isinstance(said, dict):
-            raise ValueError("--body must be a JSON object")
-        said |= {name: word for name, word in (("reason", reason), ("ticket", ticket)) if word is not None}
-        token = os.environ.get("DOCSTOKG_TOKEN", "") if token_file is None else token_file.read_text(encoding="utf-8")
-        if not token.strip():
-            raise ValueError("no token: set DOCSTOKG_TOKEN or give --token-file")
-        with Calls(url, token, tenant=tenant) as calls:
-            answer = calls.ask(method.upper(), path, said or None)
-    except (LedgerError, ValueError, OSError) as error:
-        typer.echo(f"Error: {printable(str(error))}", err=True)
-        raise typer.Exit(1) from None
+    said = _json_object(body)
+    said |= {name: word for name, word in (("reason", reason), ("ticket", ticket)) if word is not None}
+    token = os.environ.get("DOCSTOKG_TOKEN", "") if token_file is None else token_file.read_text(encoding="utf-8")
+    if not token.strip():
+        raise CommandFailed("no token: set DOCSTOKG_TOKEN or give --token-file")
+    with Calls(url, token, tenant=tenant) as calls:
+        answer = calls.ask(method.upper(), path, said or None)
     typer.echo(json.dumps(answer, indent=2))
+
+
+def _json_object(body: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(body or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise CommandFailed('--body must be a JSON object, like \'{"note": "checked"}\'')
+    return value
 
 
 @token_app.command("new")
@@ -250,26 +252,25 @@ def token_new(
 
     Example: docstokg-orchestrator token new worker-1 --scope orch:operate --scope orch:read --out worker-1.token
     """
-    with said_plainly():
-        from DocsToKG.Orchestrator.api.auth.bearer import ANY, TENANT
-        from DocsToKG.Orchestrator.api.auth.permissions import granted
-        from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
+    from DocsToKG.Orchestrator.api.auth.bearer import ANY, TENANT
+    from DocsToKG.Orchestrator.api.auth.permissions import granted
+    from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 
-        scopes, tenants = scope or ["orch:read"], tenant or ["default"]
-        wrong = [word for word in scopes if not granted([word], ())]
-        wrong += [word for word in tenants if word != ANY and not TENANT.fullmatch(word)]
-        if wrong or not name.isprintable() or not 0 < len(name) <= 64:
-            raise typer.BadParameter(f"{(wrong or [name])[0][:64]!r} is no scope, tenant or name")
-        file = TokenFile(settings_of(ledger, config).tokens_path)
-        home = next((word for word in tenants if word != ANY), None)
-        token, record = file.make(
-            name, scopes=scopes, tenant=home, tenants=tenants, ttl_s=None if hours is None else hours * 3600
-        )
-        if out is None:
-            typer.echo(token)
-        else:
-            _write_secret(out, token)
-        typer.echo(f"token {record.token_id} for {name}: {', '.join(scopes)}; tenants {', '.join(tenants)}", err=True)
+    scopes, tenants = scope or ["orch:read"], tenant or ["default"]
+    wrong = [word for word in scopes if not granted([word], ())]
+    wrong += [word for word in tenants if word != ANY and not TENANT.fullmatch(word)]
+    if wrong or not name.isprintable() or not 0 < len(name) <= 64:
+        raise typer.BadParameter(f"{(wrong or [name])[0][:64]!r} is no scope, tenant or name")
+    file = TokenFile(settings_of(ledger, config).tokens_path)
+    home = next((word for word in tenants if word != ANY), None)
+    token, record = file.make(
+        name, scopes=scopes, tenant=home, tenants=tenants, ttl_s=None if hours is None else hours * 3600
+    )
+    if out is None:
+        typer.echo(token)
+    else:
+        _write_secret(out, token)
+    typer.echo(f"token {record.token_id} for {name}: {', '.join(scopes)}; tenants {', '.join(tenants)}", err=True)
 
 
 @token_app.command("list")
@@ -278,20 +279,19 @@ def token_list(ledger: ServedOption = None, config: ServerFile = None, as_json: 
 
     Example: docstokg-orchestrator token list --ledger ./corpus
     """
-    with said_plainly():
-        from DocsToKG.core.clock import utc_iso
-        from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
+    from DocsToKG.core.clock import utc_iso
+    from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 
-        records = TokenFile(settings_of(ledger, config).tokens_path).list()
-        if as_json:
-            for record in records:
-                typer.echo(json.dumps({k: v for k, v in asdict(record).items() if k != "digest"}))
-            return
-        print_columns(
-            (r.token_id, r.name, ",".join(r.scopes), ",".join(r.tenants or (r.tenant or "-",)),
-             "-" if r.expires_at is None else utc_iso(r.expires_at))
-            for r in records
-        )  # fmt: skip
+    records = TokenFile(settings_of(ledger, config).tokens_path).list()
+    if as_json:
+        for record in records:
+            typer.echo(json.dumps({k: v for k, v in asdict(record).items() if k != "digest"}))
+        return
+    print_columns(
+        (r.token_id, r.name, ",".join(r.scopes), ",".join(r.tenants or (r.tenant or "-",)),
+         "-" if r.expires_at is None else utc_iso(r.expires_at))
+        for r in records
+    )  # fmt: skip
 
 
 @token_app.command("revoke")
@@ -304,35 +304,27 @@ def token_revoke(
 
     Example: docstokg-orchestrator token revoke 4f1c09aa --ledger ./corpus
     """
-    with said_plainly():
-        from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
+    from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 
-        if not TokenFile(settings_of(ledger, config).tokens_path).take_back(token_id):
-            typer.echo(f"Error: there is no token {printable(token_id[:64])}", err=True)
-            raise typer.Exit(1)
+    if not TokenFile(settings_of(ledger, config).tokens_path).take_back(token_id):
+        raise CommandFailed(f"there is no token {token_id[:64]}; `token list` shows them")
 
 
 def _write_secret(path: Path, text: str) -> None:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise ValueError(f"cannot write {path}: {error.strerror}") from None
+        raise CommandFailed(f"{path} cannot be written: {error.strerror}; name a new file") from None
     with os.fdopen(file, "w", encoding="utf-8") as out:
         out.write(text + "\n")
 
 
 @contextmanager
 def _open(path: Path) -> Iterator[SqliteLedger]:
-    from DocsToKG.Orchestrator.errors import LedgerError
     from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
-    # Looking must not make a ledger where there is none.
+    # Reading must not make a ledger where there is none.
     if not path.is_file():
-        typer.echo(f"Error: there is no ledger at {path}", err=True)
-        raise typer.Exit(1)
-    try:
-        with SqliteLedger(path, wal=None) as ledger:
-            yield ledger
-    except LedgerError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from None
+        raise CommandFailed(f"there is no ledger at {path}; check the path")
+    with SqliteLedger(path, wal=None) as ledger:
+        yield ledger

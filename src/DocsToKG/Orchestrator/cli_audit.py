@@ -60,20 +60,19 @@ def export(
 
     Example: docstokg-orchestrator audit export --from 2026-11-01 --to 2026-12-01 -o november.tar.zst
     """
-    with told():
-        from DocsToKG.Orchestrator.audit.export import export as write
-        from DocsToKG.Orchestrator.audit.reading import Range
+    from DocsToKG.Orchestrator.audit.export import export as write
+    from DocsToKG.Orchestrator.audit.reading import Range
 
-        settings = settings_of(ledger, config, signing_keys=keys)
-        signers = folder_of(settings).signers(now(), key or ())
-        with ledger_of(settings) as opened, _tidied():
-            until = opened.look(lambda tx: tx.now_ms) if end is None else _time("--to", end)
-            made = write(opened, Range(_time("--from", start), until, tenant), signers, out)
-        if as_json:
-            typer.echo(json.dumps({"path": str(made.path), "rows": made.rows, "manifestSha256": made.manifest_sha256}))
-            return
-        typer.echo(f"{made.path}: {made.rows['history.jsonl']} rows of history, {made.rows['jobs.jsonl']} jobs")
-        typer.echo(f"manifest sha256 {made.manifest_sha256}, signed by {', '.join(s.key.name for s in signers)}")
+    settings = settings_of(ledger, config, signing_keys=keys)
+    signers = folder_of(settings).signers(now(), key or ())
+    with ledger_of(settings) as opened, _tidied():
+        until = opened.look(lambda tx: tx.now_ms) if end is None else _time("--to", end)
+        made = write(opened, Range(_time("--from", start), until, tenant), signers, out)
+    if as_json:
+        typer.echo(json.dumps({"path": str(made.path), "rows": made.rows, "manifestSha256": made.manifest_sha256}))
+        return
+    typer.echo(f"{made.path}: {made.rows['history.jsonl']} rows of history, {made.rows['jobs.jsonl']} jobs")
+    typer.echo(f"manifest sha256 {made.manifest_sha256}, signed by {', '.join(s.key.name for s in signers)}")
 
 
 @app.command("verify")
@@ -91,17 +90,16 @@ def verify(
 
     Example: docstokg-orchestrator audit verify october.tar.zst november.tar.zst --trust trust.json
     """
-    with told():
-        from DocsToKG.Orchestrator.audit.answers import is_answer, verify_answer
-        from DocsToKG.Orchestrator.audit.verify import verify_sequence
+    from DocsToKG.Orchestrator.audit.answers import is_answer, verify_answer
+    from DocsToKG.Orchestrator.audit.verify import verify_sequence
 
-        believed = trusted(trust, at, threshold)
-        reports = [verify_answer(path, believed) for path in bundles if is_answer(path)]
-        reports += verify_sequence([path for path in bundles if not is_answer(path)], believed)
-        for report in reports:
-            typer.echo(json.dumps(_told(report)) if as_json else _shown(report))
-        if not all(report.proved for report in reports):
-            raise typer.Exit(1)
+    believed = trusted(trust, at, threshold)
+    reports = [verify_answer(path, believed) for path in bundles if is_answer(path)]
+    reports += verify_sequence([path for path in bundles if not is_answer(path)], believed)
+    for report in reports:
+        typer.echo(json.dumps(_told(report)) if as_json else _shown(report))
+    if not all(report.proved for report in reports):
+        raise typer.Exit(1)
 
 
 @app.command("manifest")
@@ -122,15 +120,14 @@ def manifest(
 
     Example: docstokg-orchestrator audit manifest --job 17 -o job-17.json
     """
-    with told():
-        from DocsToKG.Orchestrator.audit.replay import manifest_of
+    from DocsToKG.Orchestrator.audit.replay import manifest_of
 
-        settings = settings_of(ledger, config, signing_keys=keys)
-        signers = folder_of(settings).signers(now(), key or ())
-        with ledger_of(settings) as opened:
-            document = manifest_of(opened, signers, job_ids=job, tenant=tenant)
-        out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        typer.echo(f"{out}: {len(document['jobs'])} jobs, signed by {', '.join(s.key.name for s in signers)}")
+    settings = settings_of(ledger, config, signing_keys=keys)
+    signers = folder_of(settings).signers(now(), key or ())
+    with ledger_of(settings) as opened:
+        document = manifest_of(opened, signers, job_ids=job, tenant=tenant)
+    out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    typer.echo(f"{out}: {len(document['jobs'])} jobs, signed by {', '.join(s.key.name for s in signers)}")
 
 
 def _told(report: Report) -> dict[str, Any]:
@@ -196,18 +193,3 @@ def _tidied() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """What goes wrong, in a line."""
-    from DocsToKG.Orchestrator.audit.errors import AuditError
-    from DocsToKG.Orchestrator.errors import LedgerError
-    from DocsToKG.Orchestrator.settings import BadSettings
-    from DocsToKG.Orchestrator.signing.errors import SigningError
-
-    try:
-        yield
-    except (AuditError, LedgerError, SigningError, BadSettings, OSError) as error:
-        typer.echo(f"Error: {printable(str(error))}", err=True)
-        raise typer.Exit(1) from None

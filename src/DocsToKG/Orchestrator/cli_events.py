@@ -18,7 +18,6 @@ from DocsToKG.Orchestrator.command_line import (
     ServerFile,
     ledger_of,
     print_columns,
-    said_plainly,
     settings_of,
 )
 
@@ -48,8 +47,7 @@ def run(
     with _opened(ledger, config) as (settings, opened):
         notifier = bootstrap.notifier_of(settings, opened)
         if notifier is None:
-            typer.echo("Error: no target; name one under events.targets in the settings (--config FILE)", err=True)
-            raise typer.Exit(2)
+            raise typer.BadParameter("no target: name one under events.targets in the settings (--config FILE)")
         if once:
             typer.echo(f"{notifier.run_once()} sent")
             return
@@ -144,10 +142,9 @@ def forget(
 
 @contextmanager
 def _opened(ledger: str | None, config: Path | None) -> Iterator[tuple[ServerSettings, DatabaseLedger]]:
-    with said_plainly():
-        settings = settings_of(ledger, config)
-        with ledger_of(settings) as opened:
-            yield settings, opened
+    settings = settings_of(ledger, config)
+    with ledger_of(settings) as opened:
+        yield settings, opened
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from DocsToKG.Orchestrator.cli_audit import Keys, folder_of, now, told
+from DocsToKG.Orchestrator.cli_audit import Keys, folder_of, now
 from DocsToKG.Orchestrator.command_line import JsonOption, ServedOption, ServerFile, settings_of
 
 app = typer.Typer(no_args_is_help=True, help="Keys to sign with, and whom to trust.")
@@ -34,16 +34,15 @@ def new(
 
     Example: docstokg-orchestrator audit keys new operations
     """
-    with told():
-        from DocsToKG.Orchestrator.signing.keyring import record_of
+    from DocsToKG.Orchestrator.signing.keyring import record_of
 
-        folder, made_at = folder_of(settings_of(ledger, config, signing_keys=keys)), now()
-        key = folder.new(name, made_at, _end(made_at, days, forever))
-        if as_json:
-            typer.echo(json.dumps(record_of(key)))
-            return
-        typer.echo(f"{key.key_id}  {key.name}  {key.span}")
-        typer.echo(f"Give {folder.path}/{key.name}.{key.key_id[:16]}.pub.json to those who shall trust it.", err=True)
+    folder, made_at = folder_of(settings_of(ledger, config, signing_keys=keys)), now()
+    key = folder.new(name, made_at, _end(made_at, days, forever))
+    if as_json:
+        typer.echo(json.dumps(record_of(key)))
+        return
+    typer.echo(f"{key.key_id}  {key.name}  {key.span}")
+    typer.echo(f"Give {folder.path}/{key.name}.{key.key_id[:16]}.pub.json to those who shall trust it.", err=True)
 
 
 @app.command("list")
@@ -54,16 +53,15 @@ def list_(
 
     Example: docstokg-orchestrator audit keys list
     """
-    with told():
-        from DocsToKG.Orchestrator.signing.keyring import record_of
+    from DocsToKG.Orchestrator.signing.keyring import record_of
 
-        folder = folder_of(settings_of(ledger, config, signing_keys=keys))
-        for key in folder.all():
-            able = folder.can_sign(key) and key.is_good_at(now())
-            if as_json:
-                typer.echo(json.dumps({**record_of(key), "signs": able}))
-            else:
-                typer.echo(f"{key.key_id[:16]}  {key.name}  {'signs' if able else 'retired'}  {key.span}")
+    folder = folder_of(settings_of(ledger, config, signing_keys=keys))
+    for key in folder.all():
+        able = folder.can_sign(key) and key.is_good_at(now())
+        if as_json:
+            typer.echo(json.dumps({**record_of(key), "signs": able}))
+        else:
+            typer.echo(f"{key.key_id[:16]}  {key.name}  {'signs' if able else 'retired'}  {key.span}")
 
 
 @app.command("rotate")
@@ -82,13 +80,12 @@ def rotate(
 
     Example: docstokg-orchestrator audit keys rotate operations
     """
-    with told():
-        from DocsToKG.Orchestrator.signing.rotation import rotate as follow
+    from DocsToKG.Orchestrator.signing.rotation import rotate as follow
 
-        folder, made_at = folder_of(settings_of(ledger, config, signing_keys=keys)), now()
-        key, statement = follow(folder, name, made_at, _end(made_at, days, forever), keep=keep)
-        typer.echo(f"{key.key_id}  {key.name}  {key.span}")
-        typer.echo(f"Give {statement} to those who trust the old key.", err=True)
+    folder, made_at = folder_of(settings_of(ledger, config, signing_keys=keys)), now()
+    key, statement = follow(folder, name, made_at, _end(made_at, days, forever), keep=keep)
+    typer.echo(f"{key.key_id}  {key.name}  {key.span}")
+    typer.echo(f"Give {statement} to those who trust the old key.", err=True)
 
 
 @app.command("trust")
@@ -105,18 +102,17 @@ def trust(
 
     Example: docstokg-orchestrator audit keys trust operations.*.pub.json --trust trust.json
     """
-    with told():
-        from DocsToKG.Orchestrator.signing.keyring import read_trust, trust_file, write_trust
-        from DocsToKG.Orchestrator.signing.rotation import is_rotation, vouched
+    from DocsToKG.Orchestrator.signing.keyring import read_trust, trust_file, write_trust
+    from DocsToKG.Orchestrator.signing.rotation import is_rotation, vouched
 
-        known = trust_file(into)
-        for file in files:
-            added = vouched(file, known, now()) if is_rotation(file) else read_trust(file)
-            ids = {key.key_id for key in added}
-            known = [key for key in known if key.key_id not in ids] if remove else [*known, *added]
-            for key in added:
-                typer.echo(f"{'removed' if remove else 'trusted'}  {key.key_id}  {key.name}  {key.span}")
-        write_trust(into, known)
+    known = trust_file(into)
+    for file in files:
+        added = vouched(file, known, now()) if is_rotation(file) else read_trust(file)
+        ids = {key.key_id for key in added}
+        known = [key for key in known if key.key_id not in ids] if remove else [*known, *added]
+        for key in added:
+            typer.echo(f"{'removed' if remove else 'trusted'}  {key.key_id}  {key.name}  {key.span}")
+    write_trust(into, known)
 
 
 def _end(made_at: float, days: float | None, forever: bool) -> float | None:

@@ -1,14 +1,17 @@
-"""What the commands share: options, settings, the ledger to look into, errors in a line, tables.
+"""What the commands share: options, errors as messages, settings, the ledger to read, columns.
 
 Machine output goes to standard output, messages to standard error.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
     from DocsToKG.Orchestrator.settings import ServerSettings
 
+INTERRUPTED = 130  # Ctrl+C, as the shell writes it
+_SERVER_EXTRA = ("fastapi", "joserfc", "starlette", "strawberry", "uvicorn", "websockets")
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
 ServedOption = Annotated[
     str | None,
@@ -34,12 +39,79 @@ ServerFile = Annotated[
 ]
 
 
-class Program(TyperGroup):
-    """The outermost group of commands, whose output may lose its reader, or have had none."""
+class CommandFailed(Exception):
+    """The command cannot do what it was told. The message says why, and what to do."""
+
+
+class CommandGroup(TyperGroup):
+    """Commands of a program. An error is one message on standard error and an exit code, without a traceback and
+    without a value that could be a secret; lost output is `core.streams`' business."""
+
+    # Errors of the standard library whose text is written by us.
+    shown_errors: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
 
     def main(self, *args: Any, **options: Any) -> Any:
         with heard():
             return super().main(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        # Only the outermost group prints; inner groups let the error pass.
+        if ctx.parent is not None:
+            return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # for whoever sees to the streams
+            raise
+        except KeyboardInterrupt:
+            typer.echo("Interrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] in ("typer", "click"):
+                raise
+            if ctx.params.get("debug"):
+                typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+            else:
+                message = "\n".join(printable(line) for line in self.message(error).splitlines())
+                typer.echo(f"Error: {message}", err=True)
+            raise typer.Exit(self.exit_code(error)) from None
+
+    def exit_code(self, error: Exception) -> int:
+        return 1
+
+    def message(self, error: Exception) -> str:
+        if type(error).__module__.startswith("DocsToKG.") or isinstance(error, self.shown_errors):
+            return str(error)
+        if isinstance(error, OSError):
+            return _system_error(error)
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in _SERVER_EXTRA:
+            return "this needs the server extra: pip install 'docstokg[server]'"
+        # The text of an unforeseen error may hold anything, so only its kind is shown.
+        return f"unexpected {type(error).__name__}. Run again with --debug before the command to see where"
+
+
+_ADVICE = {
+    errno.EACCES: "check who may read and write there, or name another folder",
+    errno.EPERM: "check who may read and write there, or name another folder",
+    errno.EROFS: "name a folder that can be written",
+    errno.ENOSPC: "free some space, then run the same command again",
+    errno.EDQUOT: "free some space, then run the same command again",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "part of the path is a file; check the path",
+    errno.EISDIR: "it is a folder; name a file",
+    errno.EEXIST: "choose another name",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.EMFILE: "allow more open files with `ulimit -n 4096`, or use fewer --workers",
+    errno.ENFILE: "close other programs, or use fewer --workers",
+    errno.EIO: "the disk reports an error; check it, then run the same command again",
+    errno.EADDRINUSE: "another program has that port; choose another",
+}
+
+
+def _system_error(error: OSError) -> str:
+    """The system's message, the file it is about, and what to do."""
+    said = (error.strerror or str(error) or type(error).__name__).rstrip(".")
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{said}; {_ADVICE.get(error.errno or 0, 'run again with --debug before the command to see where')}"
 
 
 def settings_of(ledger: str | None, config: Path | None, **more: object) -> ServerSettings:
@@ -73,24 +145,6 @@ def ledger_of(settings: ServerSettings) -> Iterator[DatabaseLedger]:
         raise LedgerUnusable(f"there is no ledger at {settings.ledger}; name it with --ledger")
     with open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, wal=None) as ledger:
         yield ledger
-
-
-@contextmanager
-def said_plainly() -> Iterator[None]:
-    """Errors of the service in a line each, and what to install where it is missing."""
-    from DocsToKG.Orchestrator.errors import LedgerError
-    from DocsToKG.Orchestrator.settings import BadSettings
-
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in ("DocsToKG", "psycopg"):
-            raise
-        typer.echo("Error: this needs the server extra: pip install 'docstokg[server]'", err=True)
-        raise typer.Exit(1) from None
-    except (LedgerError, BadSettings, ValueError) as error:
-        typer.echo(f"Error: {printable(str(error))}", err=True)
-        raise typer.Exit(1) from None
 
 
 def print_columns(rows: Iterable[Sequence[str]]) -> None:

@@ -5,7 +5,7 @@ A command lives in the module of its noun, and imports what it needs when it run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -28,7 +28,7 @@ from DocsToKG.ContentDownload.cli.group import EXIT_CODES_HELP, CommandGroup
 from DocsToKG.ContentDownload.cli.queue import cancel, imports, jobs, stats
 from DocsToKG.ContentDownload.cli.queue import run as queue
 
-Commands = Mapping[str, Callable[..., None]]
+Command = Callable[..., None]
 
 HELP = (
     "Download open research papers: give identifiers, get verified files.\n\n"
@@ -54,10 +54,17 @@ def _options(
     """Read by `CommandGroup`."""
 
 
-def _group(name: str, commands: Commands, help_text: str, cls: type[CommandGroup] = CommandGroup) -> typer.Typer:
+def _name(command: Command) -> str:
+    """Of a function: `replay_check` is `replay-check`, and `list_` is `list`."""
+    return command.__name__.rstrip("_").replace("_", "-")
+
+
+def _group(
+    name: str, commands: Sequence[Command], help_text: str, cls: type[CommandGroup] = CommandGroup
+) -> typer.Typer:
     group = typer.Typer(cls=cls, no_args_is_help=True, rich_markup_mode=None, help=help_text)
-    for word, command in commands.items():
-        group.command(word)(command)
+    for command in commands:
+        group.command(_name(command))(command)
     app.add_typer(group, name=name)
     return group
 
@@ -72,93 +79,49 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback(help=HELP)(_options)
-app.command("pull")(pull.pull)
-app.command("resume")(pull.resume)
-app.command("plan")(plan.plan)
-app.command("report")(report.report)
+for _command in (pull.pull, pull.resume, plan.plan, report.report):
+    app.command(_name(_command))(_command)
 catalog_app = _group(
     "catalog",
-    {
-        "stats": works.stats,
-        "query": works.query,
-        "show": works.show,
-        "where": works.where,
-        "verify": files.verify,
-        "gc": files.gc,
-        "dedup-report": files.dedup_report,
-        "unproved": unproved.unproved,
-        "export": export.export,
-        "attest": attest.attest,
-    },
+    [
+        *(works.stats, works.query, works.show, works.where),
+        *(files.verify, files.gc, files.dedup_report, unproved.unproved, export.export, attest.attest),
+    ],
     "Inspect, check and export what was downloaded.",
 )
-_group(
-    "audit",
-    {"manifest": audit.manifest, "replay-check": audit.replay_check},
-    "Prove that a run can be repeated.",
-)
+_group("audit", [audit.manifest, audit.replay_check], "Prove that a run can be repeated.")
 _group(
     "takedown",
-    {"add": takedown.add, "list": takedown.list_takedowns, "undo": takedown.undo},
+    [takedown.add, takedown.list_, takedown.undo],
     "Remove a work for good: content takedown ID --reason TEXT",
     takedown.TakedownGroup,
 )
 _group(
     "index",
-    {
-        "build": index.build,
-        "update": index.update,
-        "info": index.info,
-        "lookup": index.lookup,
-        "export": index.export,
-        "verify": index.verify,
-    },
+    [index.build, index.update, index.info, index.lookup, index.export, index.verify],
     "Look up open copies of millions of works offline, in an index built from public snapshots.\n\n"
     "Needs the extra: pip install 'docstokg[bulk]'. Start here: content index build DIR --openalex works/",
 )
 queue_app = _group(
     "queue",
-    {
-        "enqueue": imports.enqueue,
-        "import": imports.import_file,
-        "stats": stats.stats,
-        "list": jobs.list_jobs,
-        "show": jobs.show,
-        "why": jobs.why,
-        "retry": jobs.retry,
-        "retry-failed": jobs.retry,
-        "cancel": cancel.cancel,
-        "pause": queue.pause,
-        "resume": queue.resume,
-        "run": queue.run,
-        "drain": queue.drain,
-    },
+    [
+        *(imports.enqueue, imports.import_, stats.stats, jobs.list_, jobs.show, jobs.why, jobs.retry),
+        *(cancel.cancel, queue.pause, queue.resume, queue.run, queue.drain),
+    ],
     "The persistent work queue.",
 )
-_group(
-    "cache",
-    {"stats": cache.stats, "clear": cache.clear},
-    "Inspect and empty the HTTP cache.",
-)
+queue_app.command("retry-failed")(jobs.retry)
+_group("cache", [cache.stats, cache.clear], "Inspect and empty the HTTP cache.")
 _group(
     "config",
-    {
-        "set": config.set_value,
-        "get": config.get_value,
-        "path": config.path,
-        "show": config.print_config,
-        "validate": config.validate_config,
-        "schema": config.schema,
-        "explain": config.explain,
-    },
+    [config.set_, config.get, config.path, config.show, config.validate, config.schema, config.explain],
     "Show, check and change settings.",
 )
-app.command("doctor")(doctor.doctor)
-app.command("demo")(demo.demo)
-app.command("sandbox")(sandbox.sandbox)
+for _command in (doctor.doctor, demo.demo, sandbox.sandbox):
+    app.command(_name(_command))(_command)
 # Short names, for operators.
 app.command("run")(pull.run)
-app.command("print-config")(config.print_config)
-app.command("validate-config")(config.validate_config)
+app.command("print-config")(config.show)
+app.command("validate-config")(config.validate)
 app.command("explain")(config.explain)
 app.command("schema")(config.schema)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,11 +43,10 @@ def manifest(
 
     cfg = folder_settings(run)
     about = {"configHash": config_hash(cfg), "run": run.resolve().name}
-    with _told():
-        path = _ledger_of(cfg)
-        with open_ledger(path, url=cfg.queue.url, wal=None) as ledger:
-            document = manifest_of(ledger, _signers(keys), job_ids=job, about=about)
-        out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    path = _ledger_of(cfg)
+    with open_ledger(path, url=cfg.queue.url, wal=None) as ledger:
+        document = manifest_of(ledger, _signers(keys), job_ids=job, about=about)
+    out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     typer.echo(f"{out}: {len(document['jobs'])} jobs{', signed' if 'signatures' in document else ''}")
 
 
@@ -73,9 +70,8 @@ def replay_check(
     from DocsToKG.Orchestrator.audit.replay import checked
 
     cfg = folder_settings(run)
-    with _told():
-        document = _believed(manifest, trust)
-        jobs = checked(document, manifest.name)
+    document = _believed(manifest, trust)
+    jobs = checked(document, manifest.name)
     if document["about"].get("configHash") not in (None, config_hash(cfg)):
         typer.echo("Warning: the settings of the run have changed since the manifest was written.", err=True)
     found: Counter[str] = Counter()
@@ -124,17 +120,3 @@ def _believed(path: Path, trust: Path | None) -> Any:
         return read_answer(path)
     except (OSError, ValueError, RecursionError):
         raise BadBundle(path.name, "cannot be read as JSON") from None
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """What goes wrong, in a line."""
-    from DocsToKG.Orchestrator.audit.errors import AuditError
-    from DocsToKG.Orchestrator.errors import LedgerError
-    from DocsToKG.Orchestrator.signing.errors import SigningError
-
-    try:
-        yield
-    except (AuditError, LedgerError, SigningError) as error:
-        typer.echo(f"Error: {printable(str(error))}", err=True)
-        raise typer.Exit(ExitCode.FAILED) from None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.loader import Loaded
 
 
-def print_config(
+def show(
     config: ConfigOption = None,
     raw: Annotated[bool, typer.Option("--raw", help="One line of JSON with sorted keys.")] = False,
 ) -> None:
@@ -36,7 +36,7 @@ def print_config(
         typer.echo(json.dumps(printable, indent=2, ensure_ascii=False))
 
 
-def validate_config(path: Annotated[str, typer.Argument(metavar="PATH", help="The file to check.")]) -> None:
+def validate(path: Annotated[str, typer.Argument(metavar="PATH", help="The file to check.")]) -> None:
     """Check a configuration file.
 
     Reads it as a run here would: exit 0 when it is good, 1 with the offending keys when not.
@@ -79,7 +79,7 @@ def explain(config: ConfigOption = None, as_json: JsonOption = False) -> None:
         _print_explanation(explanation)
 
 
-def set_value(
+def set_(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted name, like contact or http.timeout_read_s.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="The new value.")],
 ) -> None:
@@ -115,9 +115,7 @@ def _is_good_without() -> bool:
     return file is not None
 
 
-def get_value(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted name.")], config: ConfigOption = None
-) -> None:
+def get(key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted name.")], config: ConfigOption = None) -> None:
     """Print one setting, and where it was set.
 
     Example: content config get orchestrator.max_workers

@@ -37,10 +37,10 @@ def doctor(
 
     Example: contentdownload doctor -c prod.yaml
     """
-    from DocsToKG.ContentDownload.config.check import known_secrets
     from DocsToKG.ContentDownload.config.loader import load_config_verbose
     from DocsToKG.ContentDownload.doctor.checks import checks_for
     from DocsToKG.ContentDownload.doctor.running import look_at_all
+    from DocsToKG.ContentDownload.doctor.settings import known_secrets
 
     loaded = load_config_verbose(config)
     secrets = known_secrets(loaded.config, os.environ)

@@ -91,7 +91,7 @@ def _tell(entry: Takedown) -> None:
         typer.echo(f"The same bytes stay, as they also stand for: {printable(', '.join(entry.kept_for))}", err=True)
 
 
-def list_takedowns(
+def list_(
     run: RunOption = Path("."),
     everything: Annotated[bool, typer.Option("--all", help="Also those that were undone.")] = False,
     config: ConfigOption = None,

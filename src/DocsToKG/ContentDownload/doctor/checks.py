@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from DocsToKG.ContentDownload.catalog.shared.check import check_record
-from DocsToKG.ContentDownload.config.check import check_manners, check_secrets, check_together
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.doctor.machine import check_collector, check_machine, check_names, check_proxies
+from DocsToKG.ContentDownload.doctor.settings import check_manners, check_secrets, check_together
 from DocsToKG.ContentDownload.orchestrator.queue import token_in
 from DocsToKG.ContentDownload.runner.node import node_id
 from DocsToKG.ContentDownload.storage.check import check_bucket, check_folder

@@ -72,21 +72,20 @@ def attest(
 
     cfg, folder = folder_settings(run, config=config), looked_at(run, config)
     place, now = out or folder / DEFAULT_NAME, time.time()
-    with _signing():
-        signers = KeyFolder(keys).signers(now, signer or ())
-        with open_catalog(run, None, config) as catalog, _thrown_away(), replacing(place) as file:
-            done = sign_all(
-                catalog.files(),
-                open_files(cfg),
-                file,
-                name=folder.resolve().name,
-                at=utc_iso(now),
-                tool=f"docstokg {product_version()}",
-                signers=signers,
-                threads=threads or os.cpu_count() or 2,
-            )
-            if done.spoiled or not done.files:
-                raise _Worthless
+    signers = KeyFolder(keys).signers(now, signer or ())
+    with open_catalog(run, None, config) as catalog, _thrown_away(), replacing(place) as file:
+        done = sign_all(
+            catalog.files(),
+            open_files(cfg),
+            file,
+            name=folder.resolve().name,
+            at=utc_iso(now),
+            tool=f"docstokg {product_version()}",
+            signers=signers,
+            threads=threads or os.cpu_count() or 2,
+        )
+        if done.spoiled or not done.files:
+            raise _Worthless
     raise typer.Exit(_tell(done, place, [one.key.shown for one in signers], as_json))
 
 
@@ -109,14 +108,13 @@ def check_copy(
 
     if not root.is_dir():
         raise InputError(f"{root} is not a folder; name the copy with --run")
-    with _signing():
-        then = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-        believed = Trust(read_trust(trust), then, threshold)
-        try:
-            with attestation.open("rb") as file:
-                found = check(file, root, believed, threads=threads)
-        except FileNotFoundError:
-            raise InputError(f"there is no attestation at {attestation}") from None
+    then = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
+    believed = Trust(read_trust(trust), then, threshold)
+    try:
+        with attestation.open("rb") as file:
+            found = check(file, root, believed, threads=threads)
+    except FileNotFoundError:
+        raise InputError(f"there is no attestation at {attestation}") from None
     _show(found, as_json)
     return ExitCode.OK if found.is_good else ExitCode.FAILED
 
@@ -131,18 +129,6 @@ def _thrown_away() -> Iterator[None]:
         yield
     except _Worthless:
         return
-
-
-@contextmanager
-def _signing() -> Iterator[None]:
-    """What is wrong with keys and signatures, in a line."""
-    from DocsToKG.Orchestrator.signing.errors import SigningError
-
-    try:
-        yield
-    except SigningError as error:
-        typer.echo(f"Error: {printable(str(error))}", err=True)
-        raise typer.Exit(ExitCode.FAILED) from None
 
 
 def _tell(done: Attested, place: Path, signers: list[str], as_json: bool) -> ExitCode:

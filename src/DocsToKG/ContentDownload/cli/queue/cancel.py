@@ -16,9 +16,10 @@ import typer
 
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.queue.jobs import JobArguments, jobs_are, say
-from DocsToKG.ContentDownload.cli.queue.opening import find_jobs, job_state, open_queue, refuse
+from DocsToKG.ContentDownload.cli.queue.opening import find_jobs, job_state, open_queue
 from DocsToKG.ContentDownload.cli.queue.selection import Chosen, HostOption, SinceOption, TenantOption, TypeOption
 from DocsToKG.ContentDownload.cli.tables import printable
+from DocsToKG.Orchestrator.command_line import CommandFailed
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.orchestrator.models import JobState
@@ -90,7 +91,7 @@ def _confirm(ledger: Ledger, chosen: Chosen, yes: bool) -> None:
     if not is_person():
         raise typer.BadParameter("say --yes where nobody can be asked; nothing was canceled")
     if not typer.confirm("Go on?", err=True):
-        refuse("nothing was canceled")
+        raise CommandFailed("nothing was canceled")
 
 
 def is_person() -> bool:

@@ -46,12 +46,12 @@ def enqueue(
     if (artifact_id is None) == (input_file is None):
         raise typer.BadParameter("give either an ID (with an optional JSON body) or -i FILE")
     if input_file is not None:
-        import_file(input_file, config, as_json)
+        import_(input_file, config, as_json)
     else:
         _import([_given_line(str(artifact_id), body)], ImportProgress(), config, as_json)
 
 
-def import_file(
+def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A JSON object per line; - reads standard input.")],
     config: ConfigOption = None,
     as_json: JsonOption = False,

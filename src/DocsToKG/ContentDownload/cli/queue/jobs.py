@@ -34,7 +34,7 @@ ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the 
 PAGE = 1000
 
 
-def list_jobs(
+def list_(
     state: Annotated[str | None, typer.Option("--state", "-s", help="Only jobs in this state.")] = None,
     host: HostOption = None,
     reason: Annotated[

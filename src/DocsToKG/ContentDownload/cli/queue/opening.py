@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.tables import printable
+from DocsToKG.Orchestrator.command_line import CommandFailed
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.orchestrator.models import JobState
@@ -35,18 +34,12 @@ def open_queue(
 
     cfg = load_config(config, changes)
     if must_exist and cfg.queue.is_file and not Path(cfg.queue.path).is_file():
-        refuse(
+        raise CommandFailed(
             f"there is no queue at {cfg.queue.path}; `queue import FILE` or `queue enqueue ID` makes it, "
             "and -c names other settings"
         )
     with configured_queue(cfg.queue, max_attempts=cfg.orchestrator.max_job_attempts) as queue:
         yield queue
-
-
-def refuse(text: str) -> NoReturn:
-    """Nothing can be done with what was given: say so and leave 1."""
-    typer.echo(f"Error: {printable(text)}", err=True)
-    raise typer.Exit(ExitCode.FAILED)
 
 
 def find_job(ledger: Ledger, name: str) -> JobRecord:
@@ -57,12 +50,12 @@ def find_job(ledger: Ledger, name: str) -> JobRecord:
         try:
             return ledger.job(int(name))
         except UnknownJob:
-            refuse(f"there is no job {name}; `queue list` shows the numbers")
+            raise CommandFailed(f"there is no job {name}; `queue list` shows the numbers") from None
     for artifact_id in _artifact_ids(name):
         found = ledger.find(artifact_id)
         if found is not None:
             return found
-    refuse(f"no job stands for {name[:200]}; `queue enqueue` would add it, `queue list` shows what is there")
+    raise CommandFailed(f"there is no job for {name[:200]}; `queue enqueue` adds one, `queue list` shows all jobs")
 
 
 def find_jobs(ledger: Ledger, names: Iterable[str]) -> list[JobRecord]:
