@@ -16,7 +16,7 @@ from tests.adversary.works import IndexedWork
 
 from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.pdf import prose
-from DocsToKG.Sandbox.pdf.document import LANDSCAPE, Block, Document, Mark
+from DocsToKG.Sandbox.pdf.document import LANDSCAPE, Block, Document, Mark, page_break
 
 Made = tuple[IndexedWork, Document]
 _MAKERS: list[Callable[[], Made]] = []
@@ -805,4 +805,88 @@ def an_appendix_under_title_and_doi_with_references() -> Made:
 def a_summary_in_another_language_with_references() -> Made:
     return w.CLIMATE, sheet(
         *_headed(w.CLIMATE), "Resumen extendido|", *filler("i92", 6, "es"), *_listed("i93", 15, "Referencias")
+    )  # fmt: skip
+
+
+# In the place of short works, and behind what papers have
+
+
+_NOTE = replace(
+    w.SALT, doi="10.5801/jce.2019.09.311", title="A last count of the Harwick reeds", first_page=311, last_page=311,
+    year=2019,
+)  # fmt: skip
+
+
+@impostor
+def a_landing_page_of_a_note_of_one_page() -> Made:
+    return _NOTE, sheet(
+        Block("Skip to main content   Sign in   Get access   Cited by 3", 8), *_headed(_NOTE),
+        f"{_NOTE.journal} {_NOTE.volume} (2019) 311", *filler("i94", 1),
+        "We use cookies. Download PDF. Export citation. Recommended articles.",
+        marks=[Mark("311", 290, 34, 9)],
+    )  # fmt: skip
+
+
+@impostor
+def the_first_page_of_a_letter_of_two() -> Made:
+    work = replace(_NOTE, last_page=312)
+    return work, sheet(*_headed(work), *filler("i95", 5), marks=[Mark("311", 290, 34, 9)])
+
+
+@impostor
+def a_correction_of_a_note_of_one_page() -> Made:
+    return _NOTE, sheet(
+        f"Correction to: {_NOTE.title}|", ", ".join(_NOTE.names), f"{_NOTE.journal} 42 (2020) 311",
+        "On the page named above, for “nine” read “ninety”. The online version has been corrected.",
+        f"https://doi.org/{_NOTE.doi}", marks=[Mark("311", 290, 34, 9)],
+    )  # fmt: skip
+
+
+@impostor
+def a_news_piece_on_whose_last_page_the_note_stands() -> Made:
+    return _NOTE, sheet(
+        "Floods of the year|", "H. Marsh", *filler("i96", 14), "---", *filler("i97", 2), *_headed(_NOTE),
+        *filler("i98", 1),
+    )  # fmt: skip
+
+
+@impostor
+def a_commentary_with_the_doi_alone_below_a_label() -> Made:
+    other = _other(
+        w.MICE, title="Ageing brains and how they clean themselves", authors=w.BEES.authors, doi=None, first_page=1290
+    )
+    box = (
+        Block("Original article", 8, across=True),
+        Block(f"https://doi.org/{w.MICE.doi}", 8, before=1, across=True),
+        Block(", ".join(w.MICE.names), 8, across=True),
+    )
+    return w.MICE, article(other, "i99", after_title=box, doi_at="none", journal_line="Neural Ageing Views")
+
+
+@impostor
+def another_paper_behind_the_cover_of_this_one() -> Made:
+    cover = (
+        Block("Norrhavn Research Online", 12), Block(w.ALLOY.title, 16, True), Block(", ".join(w.ALLOY.names)),
+        Block(f"Citation for published version: {citation(w.ALLOY)}"), Block("Accepted version. Terms of use apply."),
+        page_break(),
+    )  # fmt: skip
+    other = _other(w.CATALYST, doi=None)
+    return w.ALLOY, article(other, "i100", leading_pages=cover, leading=1, doi_at="none", journal_line="")
+
+
+@impostor
+def a_review_with_other_words_in_its_title_and_the_doi_in_its_first_lines() -> Made:
+    other = _other(
+        w.CLIMATE, title="What seasonal forecasts owe to the ice of the north", authors=w.CLIMATE.authors[:3]
+    )
+    start = Block(f"The starting point is {citation(w.CLIMATE)} and what came of it.", 9, across=True)
+    return w.CLIMATE, article(other, "i101", doi="", doi_at="none", after_title=(start,), journal_line="")
+
+
+@impostor
+def an_editorial_about_the_paper_signed_by_one_of_its_authors() -> Made:
+    return w.PHASE, sheet(
+        "Oncology Records 77 (2018) 1190", "EDITORIAL", "Hope in the mediastinum|", w.PHASE.names[0],
+        *filler("i102", 3),
+        f"In this issue: {w.PHASE.title}. https://doi.org/{w.PHASE.doi}", marks=[Mark("1190", 290, 34, 9)],
     )  # fmt: skip

@@ -573,3 +573,144 @@ def a_hebrew_article_known_by_its_english_title() -> Made:
     work = replace(w.HEBREW, title="Memory and oblivion in late wandering prose",
                    authors=(Author("Tamar", "Elkayam"), Author("Yonatan", "Bar-Sadeh")))  # fmt: skip
     return Made(work, article(work, "r77", title=w.HEBREW.title, names=w.HEBREW.names, language="he"), ANY_SCRIPT)
+
+
+# Short works without references, and papers that speak of what impostors are
+
+
+def _short(work: IndexedWork, text: str, *signed: str, kicker: str = "", before: tuple[Block, ...] = ()) -> Document:
+    """One or two columns of text under a title, signed at its end, with the journal's line above it."""
+    shown = f"{kicker}\n{work.title}" if kicker else work.title
+    return Document(
+        front=(*before, Block(shown, 14, True, before=14, role="H1"), *map(Block, text.split("\n"))),
+        back=tuple(Block(name, align="right") for name in signed),
+        marks=(
+            Mark(f"{work.journal} {work.volume} ({work.year})", 62, 806, pages="first"),
+            Mark("{page}", 290, 34, 9),
+        ),
+        pages=work.pages if work.pages > 1 else None,
+        first_page=work.first_page,
+    )
+
+
+_LIFE = (
+    "He was born in Harwick and came to the sea late, by way of the railways and a chair in a school of mines. What he"
+    " found there he wrote down in nine notebooks which are still being read.\nThose who worked with him remember the"
+    " patience with which he taught others to count, and how he laughed at instruments that were too new. He leaves two"
+    " daughters, a garden, and a method that is named after somebody else."
+)
+SHORT = replace(
+    w.SALT, doi="10.5801/jce.2019.09.301", title="Anders Holmgaard (1931–2018), counter of reeds", first_page=301,
+    last_page=301, authors=w.SALT.authors[:1], year=2019,
+)  # fmt: skip
+
+
+@right
+def an_obituary_signed_at_its_end() -> Made:
+    return Made(SHORT, _short(SHORT, _LIFE, SHORT.names[0], kicker="In memoriam"))
+
+
+@right
+def an_editorial_of_two_pages_without_references() -> Made:
+    work = replace(SHORT, title="Who counts the reeds now?", last_page=302)
+    return Made(work, _short(work, _LIFE, work.names[0], "Editor-in-chief", kicker="EDITORIAL"))
+
+
+@right
+def a_letter_that_begins_dear_sir() -> Made:
+    work = replace(SHORT, title="Reeds and railways in the Harwick papers")
+    return Made(work, _short(work, "Dear Sir,\n" + _LIFE, "Yours faithfully,", work.names[0], kicker="Correspondence"))
+
+
+@right
+def an_old_essay_without_a_single_reference() -> Made:
+    work = replace(w.POEM, doi=None, year=1934, first_page=211, last_page=219)
+    document = article(
+        work, "r80", abstract=False, dates=False, places=False, references="", doi_at="none", journal_line=""
+    )
+    return Made(work, document)
+
+
+@right
+def a_conference_abstract_between_two_others() -> Made:
+    work = replace(SHORT, title="Night counts of reed warblers by sound alone", authors=w.SALT.authors)
+    other = [Block("P-30 A LADDER FOR LICHENS", 11, True), Block("H. Marsh, P. Vey"), *filler("r81", 1)]
+    mine = [Block(work.title, 11, True), Block(", ".join(work.names)), *filler("r81b", 2), Block(f"doi: {work.doi}", 8)]
+    last = [Block("P-32 BARNACLES AND BRASS", 11, True), Block("O. Adair"), *filler("r81c", 1)]
+    head = Mark("301    Abstracts of the annual meeting", 62, 806)
+    return Made(work, Document(front=(*other, *mine, *last), marks=(head,)))
+
+
+@right
+def a_retraction_with_a_doi_of_many_zeros() -> Made:
+    work = replace(
+        w.COHORT, title=f"Retraction to: {w.COHORT.title}", doi="10.5814/BMX.0000000000000412", authors=(),
+        first_page=77, last_page=77, year=2019,
+    )  # fmt: skip
+    text = (
+        "The editors retract the article that appeared in 2015. An inquiry found that consent had not been given by 19"
+        " of the patients and that two of the tables had been made from the same data."
+    )
+    document = _short(work, text, f"https://doi.org/{work.doi}", kicker="Retraction")
+    return Made(work, document)
+
+
+@right
+def a_short_first_page_that_speaks_of_bridges_under_construction() -> Made:
+    text = Block("Sensors were fixed to nine bridges under construction. Access is restricted to members.", 9)
+    return Made(w.ALLOY, article(w.ALLOY, "r83", abstract=False, after_title=(text, page_break())))
+
+
+@right
+def a_paper_that_thanks_a_doctoral_thesis() -> Made:
+    note = Block("This paper is based on the first author's doctoral thesis, University of Norrhavn.", 8)
+    return Made(w.TEACHERS, article(w.TEACHERS, "r84", after_title=(note,)))
+
+
+@right
+def another_title_that_begins_a_line_with_in_response_to() -> Made:
+    title = "How reed stands gain height\nin response to the tide"
+    return Made(w.SALT, article(w.SALT, "r85", title=title))
+
+
+@right
+def a_title_that_the_index_cut_off() -> Made:
+    work = replace(w.COHORT, title="Statin use and risk of cataract: population based cohort study of 124 ...")
+    return Made(work, article(w.COHORT, "r86", doi_at="label"))
+
+
+@right
+def a_collaboration_that_names_its_people_on_the_last_page() -> Made:
+    people = page_break(), Block("Members of the collaboration", 11, True), Block("; ".join(w.SPIN.names))
+    return Made(w.SPIN, article(w.SPIN, "r87", names=("The HONEYCOMB Collaboration",), appended=people))
+
+
+@right
+def a_working_paper_three_years_before_the_article() -> Made:
+    line = "Working Paper 23177, Bureau of Observation, March 2006"
+    return Made(w.LEDGERS, article(w.LEDGERS, "r88", journal_line=line, doi_at="none", dates=False, first_page=1))
+
+
+@right
+def behind_a_cover_under_a_title_that_was_changed() -> Made:
+    title = "Salt tolerance of southern reeds under tidal flooding"
+    cover = (
+        Block("Norrhavn Research Online", 16, True),
+        Block(f"This is a repository copy of {title}. Version: Accepted Version"),
+        Block(f"{', '.join(w.SALT.names)} ({w.SALT.year}) {title}. {w.SALT.journal}. https://doi.org/{w.SALT.doi}"),
+        Block("Terms of use: this copy may be read and kept for private study."),
+        page_break(),
+    )
+    document = article(w.SALT, "r89", title=title, leading_pages=cover, leading=1, doi_at="none", journal_line="")
+    return Made(w.SALT, document)
+
+
+@right
+def a_portuguese_paper_known_by_the_title_in_its_third_line() -> Made:
+    work = replace(w.URBAN, title="Urban inequality and public transport in cities of the middle rank")
+    titles = (
+        Block(work.title, 11, across=True),
+        Block("Desigualdade urbana e transporte em cidades médias", 11, across=True),
+    )
+    shown = article(w.URBAN, "r90", after_title=titles, doi_at="none", language="es")
+    return Made(work, shown, ("latex", "word", "indesign", "tagged"))

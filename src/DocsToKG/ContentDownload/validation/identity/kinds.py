@@ -73,13 +73,14 @@ _HEADINGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         r"retraction(?: notice| note| statement|:"
         r"| of)?", r"withdrawn", r"withdrawal(?: notice)?",
         r"notice of (?:retraction|withdrawal|redundant publication|concern)", r"(?:editorial )?expression of concern",
-        r"removal notice", r"temporary removal", r"obituary", r"in memoriam", r"publisher'?s? note",
+        r"removal notice", r"temporary removal", r"publisher'?s? note",
     )),
     (Kind.REPLY, _heading(
         r"(?:authors?'?s? )?(?:repl(?:y|ies)|response|rejoinder|rebuttal)(?: by the authors?)? (?:to|on)(?: the| a"
         r"| our)? "
         r"(?:comment|letter|reply|critic|editor|discuss|response|rebuttal|concern|reader)\w*",
-        r"in (?:reply|response) to", r"authors?'? (?:reply|response)", r"comments? on(?: the"
+        r"in (?:reply|response) to (?:the |our )?(?:comment|letter|critique|correspondence)\w*",
+        r"authors?'? (?:reply|response)", r"comments? on(?: the"
         r"| a)?",
     )),
     (Kind.REVIEW_REPORT, _heading(

@@ -14,12 +14,18 @@ from DocsToKG.ContentDownload.validation.normalization import (
     content,
     content_words,
     family_name,
+    fold,
     line_content,
     plain_title,
     script_of,
 )
 
 _SUBTITLE = re.compile(r"\s*[:?!—–]\s+|\.\s+|\s+-\s+")
+_ABOUT_ANOTHER = re.compile(
+    r"^\W*(?:author'?s?'? |publisher'?s?'? )?(?:correction|corrigend|errat|addend"
+    r"|retract|withdraw|expression of concern"
+    r"|repl(?:y|ies)\b|response\b|comments? on|in memoriam|obituar|editorial|letter\b|book reviews?\b|review of)"
+)
 _NUMBER = re.compile(r"[A-Za-z]?(\d{1,6})")
 
 
@@ -91,6 +97,11 @@ class KnownWork:
     @cached_property
     def title_words(self) -> tuple[str, ...]:
         return tuple(content_words(self.title or ""))
+
+    @cached_property
+    def is_about_another(self) -> bool:
+        """By its own title the work is a short thing about a paper or a person: an erratum, a reply, an obituary."""
+        return _ABOUT_ANOTHER.match(fold(self.title or "")) is not None
 
     @property
     def has_title(self) -> bool:

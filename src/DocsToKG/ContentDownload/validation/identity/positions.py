@@ -31,7 +31,8 @@ _OTHERS = re.compile(
     r"|code (?:is|are|avail|for|at)|software (?:is|are|avail|at)|suppl\w*|corrections?\b|corrected|corrigend\w*"
     r"|errat\w*"
     r"|retract\w*|withdraw\w*|comment(?:s|ary|ing)? (?:on|to)|repl(?:y|ies) (?:to|on)|respon\w+ (?:to|on)"
-    r"|relat(?:ed (?:article|paper|to)|ion to)|companion|accompan\w*|earlier|the original|original (?:paper|publication"
+    r"|relat(?:ed (?:\w+ )?(?:article|paper|content|to)|ion to)"
+    r"|companion|accompan\w*|earlier|the original|original (?:paper|publication"
     r"|version|work|study)|original article (?:can|is|was|has|at|in|online|doi)|available (?:at|from|in|under|via"
     r"|as)|deposit"
     r"|reference:?$|references\b|refers?\b|see\b|funder|et al|cited|review(?:er|s)? (?:of|for|report)"
@@ -43,7 +44,9 @@ _OTHERS = re.compile(
 _CITED = re.compile(r"\[\d{1,3}\]|\((?:1[6-9]|20)\d\d[a-z]?\)\.? ")
 # A citation that a publisher gives of the file itself.
 _CITE_AS = re.compile(
-    r"^\W{0,3}(?:(?:please |to |how to )?cite (?:this|as|the)|citation:|cite:|recommended citation|zitier)"
+    r"^\W{0,3}(?:(?:please |to |how to )?cite (?:this|as|the)|citation:|cite:"
+    r"|(?:recommended|suggested|original) citation"
+    r"|zitier|\w* ?reference format|citation for published|published in final edited form as|(?:\w+ )?preprint doi)"
 )
 _LABEL = re.compile(
     r"(?:https?://)?(?:dx\.|www\.)?doi(?:\.org)?\s*[:/.=]?\s*|digital object identifier:?|permalink:?|crossmark"
@@ -77,6 +80,7 @@ _DIGITS_AT_END = re.compile(r"\d+$")
 class ShownDoi:
     doi: str
     page: int
+    line: int
     is_own: bool
     is_alone: bool  # in its line, but for a label
 
@@ -110,7 +114,7 @@ def shown_dois(page: Page) -> Iterator[ShownDoi]:
                 whole = next(iter(find_dois(fold(text).rstrip() + fold(following).split(" ")[0])), doi)
             if not is_placeholder(whole):
                 rest = _LABEL.sub(" ", fold(text).replace(doi, " "))
-                yield ShownDoi(whole, page.number, _is_own_position(page, index, doi), _is_alone(rest))
+                yield ShownDoi(whole, page.number, index, _is_own_position(page, index, doi), _is_alone(rest))
 
 
 def shows_doi(page: Page, wanted: str) -> bool:
@@ -143,12 +147,14 @@ def _is_own_position(page: Page, index: int, doi: str) -> bool:
     if _CITE_AS.search(fold(same_block[0].text)) is not None:
         return len(same_block) <= 8
     before, after = _LABEL.sub(" ", text[:at]), text[at + len(doi) :]
-    above = page.lines[index - 1] if index and page.lines[index - 1].block == line.block else None
-    led = fold(above.text)[-_LED_CHARS:] + " " if above is not None else ""
+    is_header = page.height > 0 and line.bottom > (1 - _EDGE) * page.height
+    at_edge = is_header or (page.height > 0 and line.top < _EDGE * page.height)
+    # The line above a header's names the journal.
+    above = page.lines[index - 1] if index and not is_header else None
+    led = fold(above.text)[-_LED_CHARS:] + " " if above is not None and _leads(above, line) else ""
     if _OTHERS.search(before[-140:]) or _OTHERS.search(led + before[:40]):
         return False
     is_paragraph = len(same_block) > _SHORT_BLOCK
-    at_edge = page.height > 0 and (line.bottom > (1 - _EDGE) * page.height or line.top < _EDGE * page.height)
     if is_paragraph and not at_edge and _CITED.search(led + before):
         return False
     rest = before + " " + after
@@ -157,6 +163,24 @@ def _is_own_position(page: Page, index: int, doi: str) -> bool:
     if _REFERENCE_LINE.match(text) and not at_edge:
         return False
     return len(rest) <= _FURNITURE_CHARS and len(_PROSE.findall(rest)) < 2 and (at_edge or not is_paragraph)
+
+
+def _leads(above: Line, line: Line) -> bool:
+    """Of one block, or a short line directly above, as a label."""
+    if above.block == line.block:
+        return True
+    return len(above.text) <= _LED_CHARS and 0 <= above.bottom - line.bottom <= 2.5 * line.size
+
+
+def is_cited(page: Page, index: int, known: KnownWork) -> bool:
+    """The block of the line runs on from the wanted title, as a citation of the work does. A paper cites itself only
+    under a label."""
+    block = page.lines[index].block
+    lines = [line for line in page.lines[max(0, index - 6) : index + 3] if line.block == block]
+    if len(known.title_words) < thresholds.MIN_TITLE_WORDS or _CITE_AS.search(fold(lines[0].text)):
+        return False
+    run = content(" ".join(line.text for line in lines))
+    return known.content in run and not run.startswith(known.content)
 
 
 def _is_alone(rest: str) -> bool:
@@ -192,7 +216,66 @@ def find_title(page: Page, known: KnownWork, body_size: float) -> TitlePlace | N
             if larger:
                 return place
             best = best or place
-    return best or _with_subtitle(page, known, body_size, squashed)
+    return best or _with_subtitle(page, known, body_size, squashed) or _cut_title(page, known, body_size, squashed)
+
+
+_CUT = re.compile(r"(?:\.\.\.|…)\s*$")
+
+
+def _cut_title(page: Page, known: KnownWork, body_size: float, squashed: tuple[str, ...]) -> TitlePlace | None:
+    """A block that begins as the title does which the index cut off."""
+    if not _CUT.search(known.title or "") or len(known.title_words) < 2 * thresholds.MIN_TELLING_WORDS:
+        return None
+    for first, line in enumerate(page.lines[: thresholds.TITLE_LINES]):
+        if line.size < thresholds.LARGER * body_size or not squashed[first]:
+            continue
+        made, last = "", first
+        while last < len(squashed) and last < first + 12 and len(made) < len(known.content):
+            made += squashed[last]
+            last += 1
+        if made.startswith(known.content):
+            return TitlePlace(page.number, first, last - 1, False, True)
+    return None
+
+
+def other_title(page: Page, known: KnownWork, body_size: float) -> bool:
+    """The page's largest lines are a title that shares few words with the wanted one, in its language."""
+    wanted = {word[:6] for word in known.title_words}
+    if len(wanted) < thresholds.MIN_TELLING_WORDS:
+        return False
+    larger = _larger_lines(page, body_size)
+    shares = []
+    for block in dict.fromkeys((line.block, line.size) for line in larger):
+        text = " ".join(line.text for line in larger if (line.block, line.size) == block)
+        shown = {word[:6] for word in content_words(text)}
+        is_journal = known.journal and content(known.journal) in content(text)
+        if len(shown) >= thresholds.MIN_TELLING_WORDS and not is_journal and one_language(known.title or "", text):
+            shares.append(len(shown & wanted) / min(len(shown), len(wanted)))
+    return bool(shares) and max(shares) < thresholds.OTHER_TITLE
+
+
+def _larger_lines(page: Page, body_size: float) -> list[Line]:
+    return [line for line in page.lines[: thresholds.TITLE_LINES] if line.size >= thresholds.LARGER * body_size]
+
+
+def shares_language(page: Page, known: KnownWork, body_size: float) -> bool:
+    """The page's largest lines are in the language of the wanted title, as far as that can be told."""
+    return one_language(known.title or "", " ".join(line.text for line in _larger_lines(page, body_size)))
+
+
+_ENGLISH = re.compile(r"\b(?:the|of|and|with|for|from|by|is|are|that|we|on|to|in|at|as|an|between|through|about)\b")
+_FOREIGN = re.compile(
+    r"\b(?:de|la|el|los|las|del|una|por|para|con|der|die|das|und|des|den|bei|zur|zum|von|im|ein|eine|et|le|les"
+    r"|du|dans|une|sur|aux|il|di|della|dei|delle|nel|per|da|dos|em|uma|van|het|een|och|av|og|til|ao|dem|e|y)\b"
+)
+
+
+def one_language(title: str, text: str) -> bool:
+    """Both English, as far as small words tell; a translated title shares no words with its paper."""
+    title, text = fold(title), fold(text[:20_000])
+    english, foreign = len(_ENGLISH.findall(text)), len(_FOREIGN.findall(text))
+    enough = min(10, 1 + len(text) // 120)
+    return bool(_ENGLISH.search(title)) and not _FOREIGN.search(title) and english >= enough and foreign * 3 <= english
 
 
 def has_title_lines(page: Page, known: KnownWork) -> bool:
@@ -268,9 +351,24 @@ def _belongs(line: Line, other: Line, larger: bool) -> bool:
     return is_same and (line.block == other.block or larger)
 
 
+# Kinds of paper that stand above a title; what is about another paper is not among them.
+_COLUMN = re.compile(
+    r"(?:editorials?|guest editorial|obituar(?:y|ies)|in memoriam|essays?|viewpoints?|perspectives?|opinion"
+    r"|news|interview"
+    r"|foreword|preface|introduction|case reports?"
+    r"|correspondence|(?:brief|short|rapid) (?:communication|report)s?"
+    r"|(?:technical |research )?notes?|features?|tutorial|profile|poem|lecture|(?:conference|meeting)"
+    r" (?:abstract|report)s?)"
+)
+
+
 def _is_kicker(text: str, known: KnownWork) -> bool:
-    """A line above a title that is not of it: the kind of article, the journal, a number."""
+    """A line above a title that is not of it: the kind of article, the journal, a number, or how the title begins."""
     folded = fold(text)
+    if _COLUMN.fullmatch(folded.strip(" .:|-")) or (
+        line_content(text) and known.content.startswith(line_content(text))
+    ):
+        return True
     if turns_title(text) and not _KICKER.search(folded):
         return False
     if known.journal and content(known.journal) and content(text).startswith(content(known.journal)[:12]):
@@ -304,10 +402,46 @@ def authors_shown(page: Page, known: KnownWork, place: TitlePlace | None) -> int
     shown = words("\n".join(line.text for line in zone))
     seen = set(shown)
     joined, run = " ".join(shown), "".join(shown)
-    return sum(
+    found = sum(
         _has_name(name, seen) or (" " in name and name in joined) or (not name.isascii() and name in run)
         for name in known.families
     )
+    if found or not known.families:
+        return found
+    plain = {_without_umlauts(word) for word in seen}
+    return sum(_without_umlauts(name) in plain for name in known.families)
+
+
+def _without_umlauts(name: str) -> str:
+    """`Mueller` and `Müller` alike."""
+    return name.replace("ue", "u").replace("oe", "o").replace("ae", "a").replace("aa", "a")
+
+
+_GROUP = re.compile(
+    r"\b(?:collaboration|consortium|(?:study|working|research|writing) group|investigators|task force|committee|network"
+    r"|on behalf of|council|commission|society|initiative)\b"
+)
+
+
+def names_group(page: Page, place: TitlePlace) -> bool:
+    """A group signs, in place of its people."""
+    lines = page.lines[place.last + 1 : place.last + 4]
+    return any(_GROUP.search(fold(line.text)) for line in lines)
+
+
+_SIGNED_LINES = 16
+
+
+def authors_at_end(page: Page, known: KnownWork) -> int:
+    """How many of the compared names sign the paper at its end, outside its references."""
+    shown: set[str] = set()
+    for line in page.lines[-_SIGNED_LINES:]:
+        if not _REFERENCE_LINE.match(line.text) and not _YEAR.search(line.text):
+            shown.update(words(line.text))
+    return sum(_has_name(name, shown) for name in known.families)
+
+
+_YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
 
 
 def _has_name(name: str, seen: set[str]) -> bool:
@@ -331,11 +465,8 @@ def printed_range(page: Page, known: KnownWork) -> bool | None:
         return None
     first, last = known.page_range
     seen: list[tuple[int, int]] = []
-    edge = page.lines[:8] + page.lines[-6:]
-    for line in edge:
+    for line in _furniture(page, known):
         text = fold(line.text)
-        if len(text) > _FURNITURE_CHARS:
-            continue
         cites = re.search(r"\b(?:1[89]|20)\d\d\b|\bvol|\bpp?\b|\(\d{1,3}\)", text) is not None
         for found in _RANGE.finditer(text):
             one, two = int(found[1]), int(found[2])
@@ -356,17 +487,40 @@ def prints_page_number(page: Page, number: str | None) -> bool:
     if not number:
         return False
     alone = [line.text.strip() for line in page.lines[:3] + page.lines[-3:]]
-    return page.label == number or any(re.fullmatch(rf"\W*{re.escape(number)}\W*", text) for text in alone)
+    if page.label == number or any(re.fullmatch(rf"\W*{re.escape(number)}\W*", text) for text in alone):
+        return True
+    # The header or the footer begins or ends with it, or a line of the journal does.
+    cites = re.compile(rf"(?:\(\d{{4}}\)|\d[:;,]) ?(?:pp?\.? ?)?{re.escape(number)}$")
+    if any(len(text) <= _FURNITURE_CHARS and cites.search(fold(text)) for text in alone):
+        return True
+    edges = [line for at, line in enumerate(page.lines) if at == 0 or is_at_edge(page, at)]
+    around = re.compile(rf"^{re.escape(number)}\s|\s{re.escape(number)}$")
+    return len(number) > 1 and any(
+        len(line.text) <= _FURNITURE_CHARS and around.search(line.text.strip()) for line in edges
+    )
 
 
-def header_years(page: Page) -> set[int]:
+def is_at_edge(page: Page, index: int) -> bool:
+    """In the header or the footer."""
+    line = page.lines[index]
+    return page.height > 0 and (line.bottom > 0.92 * page.height or line.top < 0.08 * page.height)
+
+
+def _furniture(page: Page, known: KnownWork) -> Iterator[Line]:
+    """The short lines at both ends of a page, without those that cite the work."""
+    count = len(page.lines)
+    for index in dict.fromkeys([*range(min(8, count)), *range(max(0, count - 6), count)]):
+        line = page.lines[index]
+        if len(line.text) <= _FURNITURE_CHARS and not is_cited(page, index, known):
+            yield line
+
+
+def header_years(page: Page, known: KnownWork) -> set[int]:
     """Years in the lines of a citation; not those of `Received` and `Accepted`, nor of a sentence."""
     years: set[int] = set()
-    for line in page.lines[:8] + page.lines[-6:]:
+    for line in _furniture(page, known):
         text = fold(line.text)
-        if len(text) <= _FURNITURE_CHARS and not re.search(
-            r"received|accepted|revised|available|downloaded|access", text
-        ):
+        if not re.search(r"received|accepted|revised|available|downloaded|access", text):
             years.update(int(year) for year in re.findall(r"(?<![\d.])(?:19|20)\d\d(?![\d])", text.split("10.")[0]))
     return years
 

@@ -26,14 +26,21 @@ from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.identity.metadata import declared_dois, declared_title
 from DocsToKG.ContentDownload.validation.identity.positions import (
     TitlePlace,
+    authors_at_end,
     authors_shown,
     body_size,
     find_title,
     has_title_lines,
     header_years,
+    is_at_edge,
+    is_cited,
+    names_group,
+    one_language,
+    other_title,
     own_divided,
     printed_range,
     prints_page_number,
+    shares_language,
     shown_dois,
     shows_doi,
     stamped_arxiv,
@@ -78,6 +85,7 @@ class _Signs:
     title: TitlePlace | None
     authors: int
     doi: bool = False
+    doi_in_header: bool = False
     doi_mentioned: bool = False
     doi_declared: bool = False
     other_doi: str | None = None
@@ -86,6 +94,12 @@ class _Signs:
     kind: Kind | None = None
     range: bool | None = None
     page_number: bool = False
+    other_title: bool = False  # in the title's place
+    is_series: bool = False  # a working paper or a manuscript, by its own words
+    signed: int = 0  # authors at the end
+    group: bool = False
+    is_translated: bool = False  # the title stands below one in another language
+    hides_other: bool = False  # title and authors are on a cover, and the page behind it has others
     years: set[int] = field(default_factory=set)
 
 
@@ -113,7 +127,7 @@ def judge(known: KnownWork, document: DocumentText, origin: Origin = NOWHERE) ->
         return _judge_little(known, document, origin, read_all)
     size = body_size(document)
     page, title = _title_page(known, document, size)
-    signs = _signs(known, document, page, title, origin)
+    signs = _signs(known, document, page, title, origin, size)
     whole = judge_wholeness(known, document, title_page=page.number)
     evidence = (*_evidence(known, signs), *whole.evidence)
     proof, why = _proof(known, document, signs, whole)
@@ -125,6 +139,13 @@ def judge(known: KnownWork, document: DocumentText, origin: Origin = NOWHERE) ->
         proof, None, (*(f"not-proved: {reason}" for reason in why), *evidence), whole.verdict,
         look_through=proof is Proof.UNPROVED and not read_all,
     )  # fmt: skip
+
+
+def _bears_doi(known: KnownWork, page: Page) -> bool:
+    return any(
+        shown.is_own and not is_cited(page, shown.line, known) and any(same_doi(shown.doi, doi) for doi in known.dois)
+        for shown in shown_dois(page)
+    )
 
 
 def _judge_alone(document: DocumentText) -> Verdict:
@@ -206,6 +227,7 @@ def _has_other_title(known: KnownWork, document: DocumentText) -> bool:
     return on_page and len(shown & wanted) < thresholds.OTHER_TITLE * min(len(shown), len(wanted))
 
 
+_COVERS = 3
 _FRONT = frozenset({Kind.COVER, Kind.ABSTRACTS, Kind.SLIDES, Kind.READ_ME, Kind.TERMS})
 
 
@@ -216,7 +238,10 @@ def _title_page(known: KnownWork, document: DocumentText, size: float) -> tuple[
     if not known.has_title:
         return first, None
     found: tuple[Page, TitlePlace] | None = None
+    is_begun = not is_cover(first) and _bears_doi(known, first)
     for page in document.pages:
+        if is_begun and page is not first:
+            break  # what follows is a title in translation, or in a list
         place = find_title(page, known, size)
         if place is None:
             continue
@@ -225,10 +250,24 @@ def _title_page(known: KnownWork, document: DocumentText, size: float) -> tuple[
                 return page, place
             found = found or (page, place)
         found = found or (page, place)
-    return found or (first, None)
+    if found is not None or not is_cover(first):
+        return found or (first, None)
+    # Behind a cover the paper may have another title.
+    behind = (
+        page for page in document.pages[:_COVERS] if page.letters >= thresholds.MIN_LETTERS and not is_cover(page)
+    )
+    return next(behind, first), None
 
 
-def _signs(known: KnownWork, document: DocumentText, page: Page, title: TitlePlace | None, origin: Origin) -> _Signs:
+_SERIES = re.compile(
+    r"\b(?:working|discussion|staff|research) papers?\b|\bpre-?print\b|\barxiv\b|author(?:'s)? (?:accepted )?manuscript"
+    r"|accepted (?:manuscript|version)|this version|technical report"
+)
+
+
+def _signs(
+    known: KnownWork, document: DocumentText, page: Page, title: TitlePlace | None, origin: Origin, size: float
+) -> _Signs:
     signs = _Signs(page, title, authors_shown(page, known, title))
     last = document.pages[-1]
     near = [one for one in document.pages if one.number <= page.number]
@@ -250,8 +289,22 @@ def _signs(known: KnownWork, document: DocumentText, page: Page, title: TitlePla
     signs.kind = opening_kind(document, known, place.first if place else None) or address_kind(origin.urls, known.dois)
     signs.range = printed_range(page, known)
     signs.page_number = prints_page_number(page, known.first_page)
-    signs.years = header_years(page)
+    signs.years = header_years(page, known)
+    signs.other_title = title is None and other_title(page, known, size)
+    signs.is_translated = title is None and has_title_lines(page, known) and not shares_language(page, known, size)
+    signs.hides_other = title is not None and _hides_other(known, document, page, size)
+    signs.is_series = _SERIES.search("\n".join(one.folded for one in near)) is not None
+    signs.group = title is not None and names_group(page, title)
+    if title is not None and (signs.group or document.page_count - page.number < thresholds.NOTICE_PAGES):
+        signs.signed = max(authors_at_end(one, known) for one in dict.fromkeys((page, last)))
     return signs
+
+
+def _hides_other(known: KnownWork, document: DocumentText, cover: Page, size: float) -> bool:
+    behind = document.page(cover.number + 1)
+    if behind is None or behind.letters < thresholds.MIN_LETTERS or not is_cover(cover):
+        return False
+    return other_title(behind, known, size) and not authors_shown(behind, known, None)
 
 
 def _read_dois(known: KnownWork, page: Page, signs: _Signs, *, is_title_page: bool) -> None:
@@ -259,7 +312,11 @@ def _read_dois(known: KnownWork, page: Page, signs: _Signs, *, is_title_page: bo
     is_list = not is_title_page and has_references(page)
     for shown in shown_dois(page):
         if any(same_doi(shown.doi, doi) for doi in known.dois):
-            signs.doi = signs.doi or (shown.is_own and not is_list)
+            # A cover names the paper behind it, also in running text.
+            is_covering = is_cover(page) and not is_title_page
+            is_own = is_covering or (shown.is_own and not is_cited(page, shown.line, known))
+            signs.doi = signs.doi or (is_own and not is_list)
+            signs.doi_in_header = signs.doi_in_header or (is_own and is_title_page and is_at_edge(page, shown.line))
             signs.doi_mentioned = True
         elif any(is_part(shown.doi, doi) for doi in known.dois):
             signs.part_doi = signs.part_doi or (shown.doi if shown.is_alone and is_title_page else None)
@@ -284,10 +341,13 @@ def _authors_agree(known: KnownWork, signs: _Signs) -> bool | None:
     """At least half of the compared names; None when none are known."""
     if not known.families:
         return None
+    needed = max(1, math.ceil(thresholds.AUTHORS_SHARE * len(known.families)))
+    if max(signs.authors, signs.signed) >= needed:
+        return True
     # Names in the letters of an index cannot be compared with a page in another script.
     if not signs.authors and script_of(" ".join(known.authors)) != script_of(signs.page.text):
         return None
-    return signs.authors >= max(1, math.ceil(thresholds.AUTHORS_SHARE * len(known.families)))
+    return False
 
 
 def _other_work(known: KnownWork, doi: str | None) -> bool:
@@ -307,12 +367,15 @@ def _proof(known: KnownWork, document: DocumentText, signs: _Signs, whole: Whole
     authors = _authors_agree(known, signs)
     # A cover may call itself what it likes: the paper behind it has its own first page.
     is_behind_cover = signs.page.number > 1 and signs.title is not None and looks_like_paper(signs.page)
-    if signs.kind is not None and not is_behind_cover:
+    is_itself = signs.doi and signs.title is not None and authors is True and looks_like_paper(signs.page)
+    if signs.kind is not None and not is_behind_cover and not (is_itself and signs.kind in _NAMED_IN_PAPERS):
         why.append(f"calls itself {signs.kind}")
     if signs.part_doi is not None:
         why.append(f"DOI of a part: {signs.part_doi}")
     if signs.page.number > 1 and _another_before(document, signs.page.number):
         why.append("another paper stands before it")
+    if signs.hides_other:
+        why.append("behind its cover is a page with another title")
     if signs.page.number > thresholds.COVER_PAGES:
         why.append(f"begins on page {signs.page.number}")
     if whole.lacks is not None:
@@ -332,8 +395,13 @@ def _proof_by_doi(known: KnownWork, signs: _Signs, authors: bool | None) -> tupl
         return Proof.PROVED, []
     if signs.title is not None and signs.title.exact and signs.title.is_larger and signs.authors:
         return Proof.PROVED, []  # a title page may name the first of many, or a group
+    is_placed = signs.range is True or signs.page_number
+    if signs.title is not None and signs.title.exact and signs.title.is_larger and (is_placed or signs.group):
+        return Proof.PROVED, []
     if _other_work(known, signs.other_doi):
         return Proof.UNPROVED, [f"another DOI in its own position: {signs.other_doi}"]
+    if signs.other_title and not (is_placed or signs.doi_in_header):
+        return Proof.UNPROVED, ["another title stands in its place"]
     if authors:
         return Proof.PROVED_VARIANT, []
     if authors is None and not known.has_title:
@@ -347,13 +415,16 @@ def _proof_by_title(
     known: KnownWork, document: DocumentText, signs: _Signs, authors: bool | None
 ) -> tuple[Proof, list[str]]:
     why = []
+    all_authors = 0 < len(known.families) == signs.authors
+    is_placed = signs.range is True and bool(known.year in signs.years)
     if signs.title is None:
-        why.append("no block has the title's words")
-    elif not signs.title.exact:
+        if not (signs.is_translated and is_placed and all_authors):
+            why.append("no block has the title's words")
+    elif not signs.title.exact and not (is_placed and all_authors):
         why.append("the title has another subtitle")
     elif not signs.title.is_larger and len(known.title_words) < thresholds.MIN_TELLING_WORDS:
         why.append("a short title, set as its text")
-    if not authors:
+    if authors is False or (authors is None and not _is_told_by_journal(known, signs)):
         why.append("authors not found" if authors is False else "authors not known")
     if _prints_other_pages(signs):
         why.append("other pages are printed")
@@ -364,6 +435,15 @@ def _proof_by_title(
     if _is_meeting(known, signs.page):
         why.append("printed for a meeting")
     return (Proof.UNPROVED, why) if why else (Proof.PROBABLE, [])
+
+
+def _is_told_by_journal(known: KnownWork, signs: _Signs) -> bool:
+    """Without known authors: a long title of its own, the journal's name and the year."""
+    title = signs.title
+    if known.families or title is None or not (title.exact and title.is_larger) or not known.journal:
+        return False
+    is_long = len(known.title_words) > thresholds.MIN_TELLING_WORDS
+    return is_long and known.year in signs.years and content(known.journal) in content(signs.page.text)
 
 
 _MEETING = re.compile(
@@ -404,7 +484,7 @@ def _refusal(known: KnownWork, document: DocumentText, signs: _Signs, whole: Who
     is_foreign = _other_work(known, own) or (own is not None and bool(known.dois) and has_other_title)
     is_other = is_foreign and not signs.doi and not signs.doi_declared
     # One family name in common says little against another DOI and another title; a group's papers share some.
-    are_theirs = bool(authors) and signs.authors >= 2
+    are_theirs = bool(authors) and (signs.authors >= 2 or signs.range is True or signs.page_number)
     if _is_contradicted(known, signs):
         are_theirs = signs.authors == len(known.families) > 0
     if is_other and signs.title is None and not are_theirs:
@@ -420,6 +500,8 @@ def _prints_other_pages(signs: _Signs) -> bool:
 
 def _prints_other_year(known: KnownWork, signs: _Signs) -> bool:
     if not known.year or not signs.years:
+        return False
+    if signs.is_series and 0 <= known.year - max(signs.years) <= thresholds.SERIES_YEARS:
         return False
     return min(abs(year - known.year) for year in signs.years) > thresholds.YEARS_APART
 
@@ -437,19 +519,30 @@ def _is_contradicted(known: KnownWork, signs: _Signs) -> bool:
 _WEAK_KINDS = frozenset(
     {Kind.THESIS, Kind.SLIDES, Kind.POSTER, Kind.PROTOCOL, Kind.TERMS, Kind.COVER, Kind.LETTER, Kind.ABSTRACTS}
 )
+# A paper's first page may have their words in a sentence.
+_NAMED_IN_PAPERS = _WEAK_KINDS - {Kind.SLIDES, Kind.POSTER} | {Kind.ERROR_PAGE, Kind.LOGIN_PAGE}
+# They bear the paper's own DOI, title and authors.
+_OF_THE_PAPER = frozenset(
+    {Kind.SUPPLEMENT, Kind.REVIEW_REPORT, Kind.CORRECTION, Kind.NOTICE, Kind.PREVIEW, Kind.REPLY, Kind.READ_ME}
+)
 
 
 def _kind_is_sure(known: KnownWork, signs: _Signs, is_found: bool, whole: Whole) -> bool:
     if signs.page.number > 1 and is_found:
         return False  # the paper may be bound behind
-    if signs.kind in _WEAK_KINDS and (signs.doi or is_found or looks_like_paper(signs.page)):
+    authors = _authors_agree(known, signs)
+    is_placed = signs.range is True or signs.page_number
+    if signs.kind in _WEAK_KINDS and (signs.doi or is_found or authors or is_placed or looks_like_paper(signs.page)):
         return False
-    if signs.kind is Kind.THESIS:
-        return signs.title is None and _authors_agree(known, signs) is not True
+    if signs.kind not in _OF_THE_PAPER and (signs.doi or (is_found and looks_like_paper(signs.page))):
+        return False
+    agrees = signs.title is not None and (signs.doi or bool(authors))
+    if whole is Whole.WHOLE and agrees and signs.kind not in (Kind.SUPPLEMENT, Kind.REVIEW_REPORT):
+        return False
     if not (signs.doi and signs.title is not None):
         return True
     # With its own DOI and title it may be the paper, under a banner.
-    return signs.kind is not Kind.REPLY and not (signs.kind in (Kind.NOTICE, Kind.PREVIEW) and whole is Whole.WHOLE)
+    return signs.kind is not Kind.REPLY
 
 
 def _is_stranger(known: KnownWork, document: DocumentText, signs: _Signs, authors: bool | None) -> bool:
@@ -460,26 +553,12 @@ def _is_stranger(known: KnownWork, document: DocumentText, signs: _Signs, author
     if letters < thresholds.FOREIGN_LETTERS or not known.has_title:
         return False
     text = "\n".join(page.text for page in document.pages[:3])
-    if known.script != script_of(text) or (known.script == "latin" and not _one_language(known.title or "", text)):
+    if known.script != script_of(text) or (known.script == "latin" and not one_language(known.title or "", text)):
         return False
     if known.script != "latin":
         return False
     share = title_share(document.pages, known)
     return share is not None and share < thresholds.STRANGER_SHARE
-
-
-_ENGLISH = re.compile(r"\b(?:the|of|and|with|for|from|by|is|are|that|we|on|to|in|at|as|an|between|through|about)\b")
-_FOREIGN = re.compile(
-    r"\b(?:de|la|el|los|las|del|una|por|para|con|der|die|das|und|des|den|bei|zur|zum|von|im|ein|eine|et|le|les"
-    r"|du|dans|une|sur|aux|il|di|della|dei|delle|nel|per|da|dos|em|uma|van|het|een|och|av|og|til)\b"
-)
-
-
-def _one_language(title: str, text: str) -> bool:
-    """Both English, as far as small words tell; a translated title shares no words with its paper."""
-    title, text = fold(title), fold(text[:20_000])
-    english, foreign = len(_ENGLISH.findall(text)), len(_FOREIGN.findall(text))
-    return bool(_ENGLISH.search(title)) and not _FOREIGN.search(title) and english >= 10 and foreign * 3 <= english
 
 
 def _evidence(known: KnownWork, signs: _Signs) -> Iterator[str]:

@@ -5,12 +5,15 @@ Pure. Previews, abstracts and notices carry the right DOI, title and authors; wh
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from DocsToKG.ContentDownload.validation.identity import thresholds
+from DocsToKG.ContentDownload.validation.identity.kinds import is_cover
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.positions import printed_range, prints_page_number
 from DocsToKG.ContentDownload.validation.normalization import fold, script_of
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Page
 
@@ -36,7 +39,12 @@ _REFERENCES = re.compile(
     r"|works)"
     r"|notes and references|endnotes|notes|literatur(?:verzeichnis)?|quellen(?:verzeichnis)?|referenzen|referencias"
     r"(?: bibliograficas)?|referências|referencias|bibliografia|riferimenti(?: bibliografici)?|referenser|referenties"
-    r"|literatura(?: cytowana)?|kaynaklar|kaynakca|список (?:использованнои )?литературы|литература|библиография"
+    r"|literatura(?: cytowana)?|literatura a prameny|kaynaklar|kaynakca"
+    r"|tai lieu tham khao|daftar pustaka|rujukan"
+    r"|irodalom(?:jegyzek)?|lahteet|kirjallisuus|literatuur(?:lijst)?|litteratur"
+    r"|bibliografie|viitteet|seznam literatury"
+    r"|βιβλιογραφια|literatūra|reference list|notes and references|sources"
+    r"|список (?:использованнои )?литературы|литература|библиография"
     r"|список источников|参考文献|引用文献|参考资料|文献|참고문헌|المراجع|المصادر|מקורות)\W{0,4}$",
     re.MULTILINE,
 )
@@ -60,6 +68,7 @@ def judge_wholeness(known: KnownWork, document: DocumentText, *, title_page: int
     """Whether the file holds the paper to its end. `title_page` is the page on which it begins."""
     evidence: list[str] = []
     expected = known.page_range
+    by_pages = _ends_by_pages(known, document, title_page)
     if expected is not None:
         count, pages = expected[1] - expected[0] + 1, document.page_count - title_page + 1
         if count >= thresholds.MIN_RANGE:
@@ -73,11 +82,48 @@ def judge_wholeness(known: KnownWork, document: DocumentText, *, title_page: int
     headings = {found[0].strip() for text in shown for found in _SECTIONS.finditer(text)}
     if headings:
         evidence.append(f"sections: {len(headings)}")
+    if by_pages is not None:
+        return Wholeness(Whole.WHOLE, (*evidence, by_pages))
     if page is None:
         return Wholeness(Whole.UNKNOWN, tuple(evidence), "no references found")
     if expected is None and not _has_body(document, title_page, len(headings)):
         return Wholeness(Whole.UNKNOWN, tuple(evidence), "little between title and references")
     return Wholeness(Whole.WHOLE, tuple(evidence))
+
+
+# What browsers print around a page, and publishers around an article on it.
+_WEB_PAGE = re.compile(
+    r"skip to (?:main )?(?:content|navigation)|\bcookies?\b|sign in|log ?in\b|download (?:pdf|citation|full)"
+    r"|view (?:pdf|article)"
+    r"|get access|purchase|cited by|recommended articles|privacy policy|add to cart"
+    r"|export citation|share this|full text"
+    r"|request permissions|article metrics|subscribe|preview"
+)
+
+
+def _ends_by_pages(known: KnownWork, document: DocumentText, title_page: int) -> str | None:
+    """A paper without references is whole when its pages bear the numbers of its range, or when it is short by its own
+    title and not a page of the web."""
+    count = document.page_count - title_page + 1
+    first, last = document.page(title_page), document.page(document.page_count)
+    before = [page for page in document.pages if page.number < title_page]
+    if first is None or last is None or any(page.letters and not is_cover(page) for page in before):
+        return None
+    if len(_WEB_PAGE.findall(first.folded)) >= 2:
+        return None
+    if known.page_range is not None:
+        begin, end = known.page_range
+        expected = end - begin + 1
+        is_numbered = end <= thresholds.LARGEST_PAGE and (
+            prints_page_number(first, str(begin)) or printed_range(first, known) is True
+        )
+        if expected > thresholds.SHORT_RANGE:
+            is_numbered = is_numbered and prints_page_number(last, str(end))
+        if is_numbered and expected <= count <= expected + 1:
+            return f"pages: numbered {begin} to {end}"
+    if known.is_about_another and count <= thresholds.NOTICE_PAGES:
+        return "short by its own title"
+    return None
 
 
 def _has_body(document: DocumentText, title_page: int, sections: int) -> bool:
@@ -106,7 +152,10 @@ def references_page(document: DocumentText, title_page: int = 1) -> int | None:
 def has_references(page: Page) -> bool:
     if _REFERENCES.search(page.folded):
         return True
-    entries = [found[0] for found in _ENTRY.finditer(page.text)]
+    found = list(_ENTRY.finditer(page.text))
+    entries = [
+        page.text[one.start() : two.start()] for one, two in itertools.pairwise([*found, *found[-1:]]) if one is not two
+    ] + [one[0] for one in found[-1:]]
     return (
         len(entries) >= thresholds.REFERENCE_ENTRIES
         and sum(_YEAR.search(entry) is not None for entry in entries) * 2 >= len(entries)

@@ -219,12 +219,11 @@ def _continues(
 
 
 def _page(data: dict[str, Any]) -> Page:
-    lines = _without_numbers(
-        tuple(
-            Line(str(text), float(left), float(bottom), float(right), float(top), float(size), int(block))
-            for text, left, bottom, right, top, size, block in data["lines"]
-        )
+    lines = tuple(
+        Line(str(text), float(left), float(bottom), float(right), float(top), float(size), int(block))
+        for text, left, bottom, right, top, size, block in data["lines"]
     )
+    lines = _edges_outside(_without_numbers(lines), float(data["height"]))
     return Page(
         number=int(data["number"]),
         width=float(data["width"]),
@@ -236,6 +235,26 @@ def _page(data: dict[str, Any]) -> Page:
         cut=bool(data["cut"]),
         marks=int(data["marks"]),
     )
+
+
+_TOP_EDGE, _BOTTOM_EDGE = 0.9, 0.08  # of a page's height
+_MOST_IN_HEADER = 4
+
+
+def _edges_outside(lines: tuple[Line, ...], height: float) -> tuple[Line, ...]:
+    """The header's lines first and the footer's last, wherever the file draws them."""
+    tops = [line for line in lines if line.bottom > _TOP_EDGE * height]
+    bottoms = [line for line in lines if line.top < _BOTTOM_EDGE * height]
+    if height <= 0 or not (tops or bottoms):
+        return lines
+    # A block that goes on into the page is text.
+    inner = {line.block for line in lines if line.bottom <= _TOP_EDGE * height and line.top >= _BOTTOM_EDGE * height}
+    header = [line for line in tops if line.block not in inner]
+    if len(header) > _MOST_IN_HEADER:
+        header = []
+    footer = [line for line in bottoms if line.block not in inner]
+    moved = {id(line) for line in (*header, *footer)}
+    return (*header, *(line for line in lines if id(line) not in moved), *footer)
 
 
 _NUMBERED = re.compile(r"(\d{1,4})(?:\s+(.*))?")
