@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.index.build import Wanted, build
 from DocsToKG.ContentDownload.index.engine import Limits
 from DocsToKG.ContentDownload.index.joining import joined
 from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
-from DocsToKG.ContentDownload.resolvers.index import said_by_index
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import said_by_index
 from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 from DocsToKG.Sandbox.profile import SandboxServer
 from DocsToKG.Sandbox.snapshot import write_snapshot

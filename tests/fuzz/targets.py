@@ -37,9 +37,9 @@ from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier
 from DocsToKG.ContentDownload.resolvers.ids.repositories import page_of_copy, pages_of_location
-from DocsToKG.ContentDownload.resolvers.index import INDEX
 from DocsToKG.ContentDownload.resolvers.landing.html_page import link_headers
 from DocsToKG.ContentDownload.resolvers.landing.page import extract
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import INDEX
 from DocsToKG.ContentDownload.resolvers.openalex_query import page_of_works, read_query
 from DocsToKG.ContentDownload.resolvers.wayback import best_captures, captures_in
 from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove

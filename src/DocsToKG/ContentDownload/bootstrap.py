@@ -43,7 +43,7 @@ from DocsToKG.ContentDownload.holdings import (
 )
 from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
 from DocsToKG.ContentDownload.resolvers import registry
-from DocsToKG.ContentDownload.resolvers.index import is_over, knows_copies
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import is_over, knows_copies
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.events import Events

@@ -17,7 +17,7 @@ from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.index.engine import Limits
 from DocsToKG.ContentDownload.index.reader import Access, Index, KnownWork
 from DocsToKG.ContentDownload.inputs import InputLine
-from DocsToKG.ContentDownload.resolvers.index import INDEX
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import INDEX
 
 _MOST_COPIES = 12  # that travel with a work
 _FIELDS = {"doi": "doi", "arxiv": "arxiv_id", "pmcid": "pmcid", "pmid": "pmid", "openalex": "openalex_id"}

@@ -6,8 +6,7 @@ their evidence. Who builds and joins it is `ContentDownload.index`; nothing here
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
@@ -22,12 +21,9 @@ from DocsToKG.ContentDownload.resolvers.base import (
 from DocsToKG.ContentDownload.resolvers.ids.repositories import archive_metadata, pages_of_location
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page
 from DocsToKG.ContentDownload.resolvers.links.classify import LinkKind, classify_link
-from DocsToKG.ContentDownload.resolvers.links.copy_facts import CopyFacts, copies_metadata
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import INDEX, CopyFacts, copies_metadata, said_by_index
 from DocsToKG.ContentDownload.resolvers.record import Record
 
-INDEX = "index"  # the source, its tier, and where the work keeps what it says
-ARCHIVES = "index_archives"  # the tier of those who keep what others have lost
-CLOSED = "closed"  # as access: a source that would know of an open copy names none
 _MOST_COPIES = 12
 _MIME = {"pdf": "application/pdf", "xml": "application/xml", "html": "text/html"}
 
@@ -45,23 +41,6 @@ class IndexResolver:
         copies = Record(said_by_index(work)).objects("copies", at_most=_MOST_COPIES)
         plans = unique_plans(in_order(_plans(copies)))
         return result_of(plans, _learned(work, copies), NO_PDF if copies else str(Reason.CLOSED))
-
-
-def said_by_index(work: WorkArtifact) -> Mapping[str, Any]:
-    """What an index says of the work; empty where none was asked, or it does not know the work."""
-    said = work.metadata.get(INDEX)
-    return said if isinstance(said, Mapping) else {}
-
-
-def knows_copies(work: WorkArtifact) -> bool:
-    return bool(said_by_index(work).get("copies"))
-
-
-def is_over(tier: str, work: WorkArtifact) -> bool:
-    """Is there nobody left to ask? A work that the index calls closed is over with it; one that it calls open, after
-    the archives: other services name the same places as the sources that the index was made from."""
-    said = said_by_index(work)
-    return bool(said) and tier == (INDEX if said.get("access") == CLOSED else ARCHIVES)
 
 
 def _plans(copies: Iterable[Record]) -> Iterator[DownloadPlan]:

@@ -23,6 +23,10 @@ _MOST = 50
 _ILLEGAL = 451
 _NAMES = ("version", "license", "host_type")
 
+INDEX = "index"  # the source, its tier, and where the work keeps what it says
+ARCHIVES = "index_archives"  # the tier of those who keep what others have lost
+CLOSED = "closed"  # as access: a source that would know of an open copy names none
+
 
 @lean_dataclass(frozen=True, slots=True)
 class CopyFacts:
@@ -125,3 +129,20 @@ def _key(address: str) -> str | None:
     if host == "doi.org" or host.endswith(".doi.org"):
         return normalize_doi(address) or place
     return place
+
+
+def said_by_index(work: WorkArtifact) -> Mapping[str, Any]:
+    """What an index says of the work; empty where none was asked, or it does not know the work."""
+    said = work.metadata.get(INDEX)
+    return said if isinstance(said, Mapping) else {}
+
+
+def knows_copies(work: WorkArtifact) -> bool:
+    return bool(said_by_index(work).get("copies"))
+
+
+def is_over(tier: str, work: WorkArtifact) -> bool:
+    """Is there nobody left to ask? A work that the index calls closed is over with it; one that it calls open, after
+    the archives: other services name the same places as the sources that the index was made from."""
+    said = said_by_index(work)
+    return bool(said) and tier == (INDEX if said.get("access") == CLOSED else ARCHIVES)
