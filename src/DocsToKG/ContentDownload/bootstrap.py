@@ -50,7 +50,6 @@ from DocsToKG.ContentDownload.telemetry.events import Events
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.ContentDownload.telemetry.observability import Exports, Observability, open_observability
 from DocsToKG.ContentDownload.telemetry.traces import Download
-from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
 from DocsToKG.ContentDownload.validation.policy import ValidationRules
 from DocsToKG.ContentDownload.way_out import (
     Network,
@@ -339,6 +338,8 @@ def _pipeline(
     asks_servers: bool = False,
     loop: LoopThread,
 ) -> ResolverPipeline:
+    from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
+
     rules = all_source_rules(cfg)
     usable = {name for name in registry.names() if rules[name].enabled}
     tiers = tier_plan(cfg, only=usable)

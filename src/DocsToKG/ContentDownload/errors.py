@@ -119,3 +119,11 @@ class RecordDamaged(RecordError):
 
 class IndexDamaged(RunError):
     """The offline index of open copies is not whole. Build it anew from its sources."""
+
+
+def told_error(kind: str, text: str) -> RunError:
+    """The error that another process has told of."""
+    known = globals().get(kind)
+    if isinstance(known, type) and issubclass(known, RunError):
+        return known(text)
+    return RunError(text)

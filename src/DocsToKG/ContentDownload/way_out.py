@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Client
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -38,10 +38,7 @@ from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
 from DocsToKG.ContentDownload.net.limits.retry_after import ARCHIVES, RetryAfterRules
 from DocsToKG.ContentDownload.net.limits.stores.base import LimitStore, MemoryLimitStore
-from DocsToKG.ContentDownload.net.limits.stores.sqlite import default_store_path, open_limit_store, space_of
-from DocsToKG.ContentDownload.net.offline import NoNetwork
 from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
-from DocsToKG.ContentDownload.net.robots.check import Robots, SharedRobotsCache
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore
@@ -52,11 +49,14 @@ from DocsToKG.core.tasks import LoopThread
 from DocsToKG.core.urls import host_key
 from DocsToKG.transport.adapters import AsyncEngineTransport
 from DocsToKG.transport.client import silence_request_log
-from DocsToKG.transport.connect import ConnectTo
-from DocsToKG.transport.curl import CurlEngine
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.names import StaticNames, SystemNames
 from DocsToKG.transport.proxy import Proxies
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.net.robots.check import Robots, SharedRobotsCache
+    from DocsToKG.transport.connect import ConnectTo
+    from DocsToKG.transport.curl import CurlEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,8 @@ def _together(
     cfg: ContentDownloadConfig, clock: Clock
 ) -> Iterator[tuple[Callable[..., Breaker], SharedRobotsCache | None]]:
     """How breakers are made and where robots.txt is kept: for this process, or for a fleet."""
+    from DocsToKG.ContentDownload.net.limits.stores.sqlite import space_of
+
     if cfg.rate_limit.redis_url is None or cfg.rate_limit.backend != "redis":
         yield Breaker, None
         return
@@ -175,6 +177,8 @@ def _robots(
     shelf: SharedRobotsCache | None,
     shared: Mapping[str, Any],
 ) -> Robots:
+    from DocsToKG.ContentDownload.net.robots.check import Robots
+
     return Robots(
         http=http,
         limits=limits,
@@ -230,6 +234,8 @@ def _http_stack(
     clock: Clock,
     offline: bool,
 ) -> HttpStack:
+    from DocsToKG.ContentDownload.net.offline import NoNetwork
+
     http = cfg.http
     wire = NoNetwork() if offline else AsyncEngineTransport(_engine(cfg))
     return build_http_stack(
@@ -245,6 +251,8 @@ def _http_stack(
 
 
 def _engine(cfg: ContentDownloadConfig) -> CurlEngine:
+    from DocsToKG.transport.curl import CurlEngine
+
     http = cfg.http
     return CurlEngine(
         guard=AddressGuard(allow_hosts=http.allow_private_hosts),
@@ -257,6 +265,8 @@ def _engine(cfg: ContentDownloadConfig) -> CurlEngine:
 
 
 def _connect_to(rules: Mapping[str, str]) -> ConnectTo | None:
+    from DocsToKG.transport.connect import ConnectTo
+
     try:
         return ConnectTo(rules) if rules else None
     except ValueError as error:
@@ -313,6 +323,8 @@ def open_limits(cfg: ContentDownloadConfig, clock: Clock) -> HostLimits:
 
 def _limit_store(cfg: ContentDownloadConfig, clock: Clock) -> tuple[LimitStore, str | None]:
     """Where limits are counted, and what a reader of the summary must know about it."""
+    from DocsToKG.ContentDownload.net.limits.stores.sqlite import default_store_path, open_limit_store, space_of
+
     if cfg.rate_limit.backend == "redis" and cfg.rate_limit.redis_url is not None:
         return _fleet_store(cfg, clock, cfg.rate_limit.redis_url.get_secret_value()), None
     if not cfg.limits.shared:
@@ -325,6 +337,7 @@ def _limit_store(cfg: ContentDownloadConfig, clock: Clock) -> tuple[LimitStore, 
 def _fleet_store(cfg: ContentDownloadConfig, clock: Clock, url: str) -> LimitStore:
     from DocsToKG.ContentDownload.net.limits.host_patterns import quiet_times
     from DocsToKG.ContentDownload.net.limits.stores.redis import RedisLimitStore
+    from DocsToKG.ContentDownload.net.limits.stores.sqlite import space_of
 
     default, hosts = host_rules(cfg)
     quiet_s = quiet_times(

@@ -15,17 +15,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.catalog import sharing, works
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
 from DocsToKG.ContentDownload.catalog.places import is_in_its_place
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, Selection
-from DocsToKG.ContentDownload.catalog.summary import Figures, figures
-from DocsToKG.ContentDownload.catalog.unproved import UnprovedFile, rejected_files, unproved_files
 from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.summary import Figures
+    from DocsToKG.ContentDownload.catalog.unproved import UnprovedFile
 
 GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
@@ -127,6 +129,8 @@ class Catalog:
 
     def figures(self, run_id: str | None = None, *, since: str | None = None) -> Figures:
         """What a run, or the whole record, comes to; `since` leaves out earlier lines."""
+        from DocsToKG.ContentDownload.catalog.summary import figures
+
         with self._reading() as db:
             return figures(db, run_id, since=since, another=self._another)
 
@@ -220,11 +224,15 @@ class Catalog:
 
     def unproved(self) -> list[UnprovedFile]:
         """The files in which nothing shows that they are the paper, until a person has settled them."""
+        from DocsToKG.ContentDownload.catalog.unproved import unproved_files
+
         with self._reading() as db:
             return list(unproved_files(db))
 
     def rejected(self) -> frozenset[tuple[str, str]]:
         """Works, each with the digest of a file that a person has rejected for it."""
+        from DocsToKG.ContentDownload.catalog.unproved import rejected_files
+
         with self._reading() as db:
             return rejected_files(db)
 

@@ -16,16 +16,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-from DocsToKG.ContentDownload.errors import RunError
-from DocsToKG.ContentDownload.orchestrator.processes import Member, Word
+from DocsToKG.ContentDownload.errors import RunError, told_error
 from DocsToKG.ContentDownload.orchestrator.queue import DOWNLOADS
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
-from DocsToKG.ContentDownload.runner.kept_bytes import BytesAtHand, keep_bytes, measure
-from DocsToKG.ContentDownload.runner.many import told_error
 from DocsToKG.ContentDownload.runner.node import worker_id_of
 from DocsToKG.ContentDownload.runner.order import Alone, Order
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
@@ -35,6 +33,10 @@ from DocsToKG.Orchestrator.jobs.retry import ENDED_AFTER
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, JobRecord, WorkerEnd
 from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.orchestrator.processes import Member, Word
+    from DocsToKG.ContentDownload.runner.kept_bytes import BytesAtHand
 
 _LOOK_S = 0.5
 _FALSE_STARTS = 3
@@ -125,6 +127,8 @@ class Isolation:
             raise RunError(f"the process for works that are tried alone ends before it begins ({_how(code)})")
 
     def _seat(self, alone: Alone) -> Member | None:
+        from DocsToKG.ContentDownload.orchestrator.processes import Member
+
         telemetry = self._parts.telemetry
         order = pickle.dumps(Order(self._cfg, telemetry.run_id, frozenset(self._parts.refetch), alone))
         telemetry.admit_guests()
@@ -168,6 +172,8 @@ class Isolation:
 
     def _end(self, job: JobRecord, code: int, here: Presence) -> WorkerEnd:
         """What is to be said of this end; with the last one, the bytes are kept and the record is told first."""
+        from DocsToKG.ContentDownload.runner.kept_bytes import keep_bytes, measure
+
         noted = here.noted_stage()
         stage = noted.stage if noted is not None and noted.job_id == job.job_id else job.stage or "an unknown stage"
         how = _how(code)

@@ -11,14 +11,11 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-from DocsToKG.ContentDownload import errors
 from DocsToKG.ContentDownload.api.types import DownloadOutcome
 from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-from DocsToKG.ContentDownload.errors import RunError
+from DocsToKG.ContentDownload.errors import RunError, told_error
 from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.order import Order
@@ -200,23 +197,3 @@ class ManyProcesses:
         if self._failure is None:
             self._failure = error
             self.halt()
-
-
-def told_error(kind: str, text: str) -> RunError:
-    """The error that another process has told of."""
-    known: Any = getattr(errors, kind, RunError)
-    error: RunError = known(text)
-    return error
-
-
-def private_limits(cfg: ContentDownloadConfig, state: Path) -> ContentDownloadConfig:
-    """Limits that are not shared with the machine are still shared by the processes of one run."""
-    return cfg if cfg.orchestrator.processes == 1 else shared_limits(cfg, state)
-
-
-def shared_limits(cfg: ContentDownloadConfig, state: Path) -> ContentDownloadConfig:
-    """Limits for more than one process, in the run's own folder where they are not the machine's."""
-    if cfg.limits.shared:
-        return cfg
-    limits = cfg.limits.model_copy(update={"shared": True, "store_path": str(state / "limits.sqlite")})
-    return cfg.model_copy(update={"limits": limits})

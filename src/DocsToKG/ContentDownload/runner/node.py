@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 import socket
+from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-from DocsToKG.ContentDownload.orchestrator.reporting import Reporter, desk_of
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.orchestrator.reporting import Reporter
 
 _LONGEST = 63
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -35,6 +38,8 @@ def reporter_of(
     cfg: ContentDownloadConfig, ledger: DatabaseLedger, orchestrator: Orchestrator, parts: Parts
 ) -> Reporter:
     """Tells the ledger who works here, on what, and how the hosts stand."""
+    from DocsToKG.ContentDownload.orchestrator.reporting import Reporter, desk_of
+
     return Reporter(
         desk_of(ledger),
         orchestrator.worker_id,

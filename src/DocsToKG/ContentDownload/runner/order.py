@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 
@@ -24,3 +25,16 @@ class Order:
     run_id: str
     refetch: frozenset[str]
     alone: Alone | None = None
+
+
+def private_limits(cfg: ContentDownloadConfig, state: Path) -> ContentDownloadConfig:
+    """Limits that are not shared with the machine are still shared by the processes of one run."""
+    return cfg if cfg.orchestrator.processes == 1 else shared_limits(cfg, state)
+
+
+def shared_limits(cfg: ContentDownloadConfig, state: Path) -> ContentDownloadConfig:
+    """Limits for more than one process, in the run's own folder where they are not the machine's."""
+    if cfg.limits.shared:
+        return cfg
+    limits = cfg.limits.model_copy(update={"shared": True, "store_path": str(state / "limits.sqlite")})
+    return cfg.model_copy(update={"limits": limits})

@@ -13,7 +13,6 @@ from DocsToKG.ContentDownload.api.types import OutcomeClass, WorkArtifact
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work
 from DocsToKG.ContentDownload.run_folder import AskedLine
-from DocsToKG.ContentDownload.runner.listing import named
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, Ledger, Release
 
@@ -56,6 +55,8 @@ def lost(ledger: Ledger, asked: Iterable[AskedLine]) -> list[WorkArtifact]:
 
 def _work(line: AskedLine) -> WorkArtifact:
     """What was written says more than the id where both mean the same work."""
+    from DocsToKG.ContentDownload.runner.listing import named
+
     try:
         work = to_work(parse_identifier(line.text))
     except BadIdentifier:

@@ -28,9 +28,8 @@ from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.run_folder import RunFolder, SavedRun
 from DocsToKG.ContentDownload.runner import recall
-from DocsToKG.ContentDownload.runner.isolation import Isolation
-from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits, shared_limits
 from DocsToKG.ContentDownload.runner.node import reporter_of, worker_id_of
+from DocsToKG.ContentDownload.runner.order import private_limits, shared_limits
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
 from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, counted
 from DocsToKG.ContentDownload.runner.taking_up import TakingUp
@@ -49,7 +48,9 @@ from DocsToKG.Orchestrator.ledger.base import NewJob
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
     from DocsToKG.ContentDownload.runner.again import Again
+    from DocsToKG.ContentDownload.runner.isolation import Isolation
     from DocsToKG.ContentDownload.runner.listing import Listing
+    from DocsToKG.ContentDownload.runner.many import ManyProcesses
 
 _BATCH = 500
 _GRACE_S = 8.0
@@ -168,6 +169,10 @@ class DownloadRun:
     @property
     def processes(self) -> tuple[int, ...]:
         """The ids of the processes that do the work; none when this one does it alone."""
+        if not self.is_in_many:
+            return ()
+        from DocsToKG.ContentDownload.runner.many import ManyProcesses
+
         return self._orchestrator.processes if isinstance(self._orchestrator, ManyProcesses) else ()
 
     @property
@@ -292,6 +297,8 @@ class DownloadRun:
             self._reports.enter_context(reporter_of(self._cfg, self._queue.ledger, self._orchestrator, self._parts))
 
     def _isolating(self, orchestrator: Orchestrator | ManyProcesses) -> Isolation:
+        from DocsToKG.ContentDownload.runner.isolation import Isolation
+
         return Isolation(
             self._cfg,
             self._queue.ledger,
@@ -304,6 +311,8 @@ class DownloadRun:
         )
 
     def _many(self) -> ManyProcesses:
+        from DocsToKG.ContentDownload.runner.many import ManyProcesses
+
         self._parts.telemetry.flush()  # what was found by looking at the files is on record before others write
         self._before, self._missed = self._queue.stats(), self._tally.ends[OutcomeClass.ERROR]
         return ManyProcesses(

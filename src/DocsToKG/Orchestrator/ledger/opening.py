@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.errors import LedgerUnusable
-from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
@@ -35,6 +34,8 @@ def open_ledger(
     machine's own: time on a server is the server's. Months of history older than `retain_history_days` are removed
     there; in a file the history is kept.
     """
+    from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
     if url is None:
         return SqliteLedger(path, clock=clock, wal=wal, signal=signal, **more)
     try:
