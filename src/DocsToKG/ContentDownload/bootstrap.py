@@ -392,9 +392,11 @@ def _pipeline(
         # What is learned of a work on the way may show that it is another's.
         return refused.refuses(work) or filters.refuses_plan(plan, work)
 
+    sources = registry.build(wanted, settings=resolver_settings(rules))
     fallback = FallbackOrchestrator(
         tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],
-        resolvers=registry.build(wanted, settings=resolver_settings(rules)),
+        resolvers=sources,
+        prepare=sources.prepare,
         clients=network.clients,
         download=traced(DeduplicatedDownload(download, open_stored=store.open, clock=clock, attempts=attempts)),
         clock=clock,

@@ -108,13 +108,16 @@ _loaded: set[str] = set()
 
 async def loaded(module: str) -> None:
     """Import a module that takes long; the event loop goes on meanwhile."""
-    if module in _loaded:
-        return
+    if module not in _loaded:
+        await in_thread(importlib.import_module, module)
+        _loaded.add(module)
+
+
+async def in_thread(function: Callable[..., T], *args: object) -> T:
+    """`function` by a thread, where there is an event loop that would have to wait for it."""
     if asyncio._get_running_loop() is None:  # a caller steps through the coroutine itself
-        importlib.import_module(module)
-    else:
-        await asyncio.to_thread(importlib.import_module, module)
-    _loaded.add(module)
+        return function(*args)
+    return await asyncio.to_thread(function, *args)
 
 
 class LoopThread:

@@ -85,6 +85,10 @@ class _Ask:
     versions: VersionRace | None = None
 
 
+async def _nothing_to_prepare(sources: Sequence[str]) -> None:
+    """For sources that are all there."""
+
+
 class FallbackOrchestrator:
     """The tiers over their resolvers and clients."""
 
@@ -106,14 +110,17 @@ class FallbackOrchestrator:
         on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
         is_over: Callable[[str, WorkArtifact], bool] = lambda tier, work: False,
         knows_copies: Callable[[WorkArtifact], bool] = lambda work: False,
+        prepare: Callable[[Sequence[str]], Awaitable[None]] = _nothing_to_prepare,
     ) -> None:
         """`formats` are the forms that are taken, best first. `source_s` bounds the seconds a source may use to say
         where a paper is. `allow` says why a candidate is not wanted, `refuse` why a work is not; `lacks` whether they
         need to know more of a work than is known. `release` removes a file from quarantine. `is_over` tells after a
-        tier whether the search of a work ends there; one whose copies the first tier knows is identified after it."""
+        tier whether the search of a work ends there; one whose copies the first tier knows is identified after it.
+        `prepare` is awaited before sources are asked for the first time."""
         self._tiers = tuple(tiers)
         self._sources = tuple([(tier.name, name) for name in tier.sources] for tier in tiers)
         self._resolvers = resolvers
+        self._prepare = prepare
         self._clients = clients
         self._download = download
         self._clock = clock
@@ -149,6 +156,7 @@ class FallbackOrchestrator:
                 if state.refused is not None:
                     return None
             on_tier(tier.name)
+            await self._prepare(tier.sources)
             if not _ARCHIVES.isdisjoint(tier.sources):
                 state.offer_failed_addresses()
             for sources in self._groups(number, state):
@@ -219,6 +227,7 @@ class FallbackOrchestrator:
     async def supplements(self, state: SearchState, call: Call) -> tuple[Supplement, ...]:
         """The files beside a paper that was found: those that sources have named, else what the pages and archives say
         that have not been asked yet."""
+        await self._prepare(_SUPPLEMENT_SOURCES)
         for name in _SUPPLEMENT_SOURCES:
             if state.supplements:
                 break
@@ -233,7 +242,8 @@ class FallbackOrchestrator:
         """Every candidate of every tier, in the order they would be tried, without downloading any."""
         plans: list[tuple[str, DownloadPlan]] = []
         await self._identify_work(state, call)
-        for number in range(len(self._tiers)):
+        for number, tier in enumerate(self._tiers):
+            await self._prepare(tier.sources)
             for source in (source for sources in self._groups(number, state) for source in sources):
                 if self._why_not(source, state, call) is not None:
                     continue
@@ -247,6 +257,7 @@ class FallbackOrchestrator:
 
     async def _identify_work(self, state: SearchState, call: Call) -> None:
         """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
+        await self._prepare(self._identify)
         for name in self._identify:
             ask = self._ask((IDENTIFY, name), state, call)
             if state.reuse_answer(_identifying(name), name, ask.position) is not None:

@@ -1,13 +1,14 @@
 """Which sources exist, and building the ones a run uses.
 
 Names are the short canonical ones (`unpaywall`); the long ones of the tiers are aliases of the configuration.
-A source's module is loaded when it is built. Keys do not travel in URLs or headers made here, where the cache would
-store them: `credentials` says which host gets what, and the client adds it below the cache.
+A source's module is loaded when it is first asked for. Keys do not travel in URLs or headers made here, where the cache
+would store them: `credentials` says which host gets what, and the client adds it below the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
@@ -16,6 +17,7 @@ from DocsToKG.ContentDownload.api.ports import Resolver
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.core.tasks import in_thread
 from DocsToKG.core.urls import host_key
 
 # By name: the module of this package and the class in it.
@@ -69,9 +71,47 @@ def names() -> tuple[str, ...]:
     return tuple(_SOURCES)
 
 
-def build(wanted: Iterable[str], *, settings: Mapping[str, ResolverSettings] | None = None) -> dict[str, Resolver]:
+class Sources(Mapping[str, Resolver]):
+    """Sources by name, each loaded when it is first asked for: a run that finds its papers in the first tier never
+    loads those of the last. What reads a user's file is built at once, so that a mistake in it is told at the start."""
+
+    def __init__(self, wanted: Iterable[str], settings: Mapping[str, ResolverSettings]) -> None:
+        self._settings = {name: settings.get(name) or ResolverSettings() for name in wanted}
+        self._built: dict[str, Resolver] = {}
+        self._lock = threading.Lock()
+        for name, own in self._settings.items():
+            if name not in _SOURCES:
+                raise ConfigError(f"unknown source {name!r}; known: {', '.join(names())}")
+            if own.options.get("site_rules"):
+                self._build(name)
+
+    def __getitem__(self, name: str) -> Resolver:
+        return self._built.get(name) or self._build(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        return len(self._settings)
+
+    async def prepare(self, wanted: Iterable[str]) -> None:
+        """Load those that are not yet; the event loop goes on meanwhile."""
+        for name in wanted:
+            if name in self._settings and name not in self._built:
+                await in_thread(self._build, name)
+
+    def _build(self, name: str) -> Resolver:
+        with self._lock:
+            if name not in self._built:
+                module, kind = _SOURCES[name]
+                made = getattr(import_module(f"DocsToKG.ContentDownload.resolvers.{module}"), kind)
+                self._built[name] = cast(Resolver, made(settings=self._settings[name]))
+            return self._built[name]
+
+
+def build(wanted: Iterable[str], *, settings: Mapping[str, ResolverSettings] | None = None) -> Sources:
     """The sources `wanted`, in that order; an unknown name is a `ConfigError`."""
-    return {name: _build_one(name, (settings or {}).get(name) or ResolverSettings()) for name in wanted}
+    return Sources(wanted, settings or {})
 
 
 def credentials(settings: Mapping[str, ResolverSettings]) -> dict[str, HostCredentials]:
@@ -85,11 +125,3 @@ def credentials(settings: Mapping[str, ResolverSettings]) -> dict[str, HostCrede
             for address in (own.base(first), *others):
                 found[host_key(address)] = HostCredentials(headers={use.header: use.form.format(key=key)})
     return found
-
-
-def _build_one(name: str, settings: ResolverSettings) -> Resolver:
-    if name not in _SOURCES:
-        raise ConfigError(f"unknown source {name!r}; known: {', '.join(names())}")
-    module, kind = _SOURCES[name]
-    built = getattr(import_module(f"DocsToKG.ContentDownload.resolvers.{module}"), kind)(settings=settings)
-    return cast(Resolver, built)
