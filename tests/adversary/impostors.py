@@ -14,9 +14,9 @@ from tests.adversary.case import Case, renderings_of
 from tests.adversary.pages import article, citation, filler, sheet
 from tests.adversary.works import IndexedWork
 
-from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.pdf import prose
 from DocsToKG.Sandbox.pdf.document import LANDSCAPE, Block, Document, Mark, page_break
+from DocsToKG.Sandbox.seeded_random import stream
 
 Made = tuple[IndexedWork, Document]
 _MAKERS: list[Callable[[], Made]] = []

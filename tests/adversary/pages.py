@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from tests.adversary.works import IndexedWork
 
-from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.pdf import prose
 from DocsToKG.Sandbox.pdf.document import A4, Block, Document, Mark, page_break
+from DocsToKG.Sandbox.seeded_random import stream
 
 PLACES = (
     "Department of Applied Sciences, University of Norrhavn", "Institut des Sciences Mineures, Clairpont",

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from tests.adversary.case import Case, renderings_of
 from tests.adversary.works import Author, IndexedWork
 
-from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.pdf import prose
 from DocsToKG.Sandbox.pdf.document import A4, LANDSCAPE, Block, Document, Mark, page_break
+from DocsToKG.Sandbox.seeded_random import stream
 
 ANY = ("word", "tagged", "ocr", "rtl")
 SECTIONS = ("Introduction", "Methods", "Results", "Discussion", "Conclusion")

@@ -64,9 +64,9 @@ def test_some_files_come_without_a_length(calm, get, first_with):
     assert answer.body == calm.world.file_of(work, copy)
 
 
-def test_houses_say_how_long_a_file_may_be_kept(calm, get, first_with):
+def test_publishers_say_how_long_a_file_may_be_kept(calm, get, first_with):
     seen = set()
     for host in ("www.openshelf.example", "link.meridianpress.example", "journals.collegium.example"):
-        _, copy = first_with(calm, "publisher", lambda w, c, host=host: c.house.host == host)
+        _, copy = first_with(calm, "publisher", lambda w, c, host=host: c.publisher.host == host)
         seen.add(get(copy.pdf_url).headers["Cache-Control"])
     assert seen == {"public, max-age=3600", "no-cache", None}

@@ -16,8 +16,8 @@ from DocsToKG.core.backoff import parse_retry_after
 KINDS = ("publisher", "repository", "arxiv")
 
 
-def _good_house(work, copy):
-    return copy.house is None or copy.house.state == "open"
+def _good_publisher(work, copy):
+    return copy.publisher is None or copy.publisher.state == "open"
 
 
 @pytest.fixture
@@ -26,7 +26,9 @@ def faulty(troubled, first_with):
 
     def start(fault, **options):
         sandbox = troubled(fault, **options)
-        work, copy = first_with(sandbox, "publisher", lambda w, c: _good_house(w, c) and c.house.style != "direct")
+        work, copy = first_with(
+            sandbox, "publisher", lambda w, c: _good_publisher(w, c) and c.publisher.style != "direct"
+        )
         assert copy.fault == fault
         return sandbox, work, copy
 
@@ -39,7 +41,7 @@ def test_a_busy_server_says_when_to_come_back_in_both_spellings(troubled, ask, f
     for index in range(12):
         work = sandbox.world.work(index)
         copy = work.copies[0]
-        if not _good_house(work, copy):
+        if not _good_publisher(work, copy):
             continue
         busy = ask(sandbox, copy.pdf_url)
         wait = parse_retry_after(busy.headers["Retry-After"], now=time.time())
@@ -150,7 +152,7 @@ def test_redirects_to_private_places_and_a_client_that_follows_is_seen(troubled,
     places = set()
     for index in range(sandbox.world.count):
         work = sandbox.world.work(index)
-        if _good_house(work, work.copies[0]):
+        if _good_publisher(work, work.copies[0]):
             places.add(ask(sandbox, work.copies[0].pdf_url).headers["Location"])
     assert {place.split("/")[2] for place in places} == {
         "169.254.169.254",
@@ -218,8 +220,8 @@ def test_a_server_without_head_still_gives_the_file(faulty, ask):
 def test_robots_files_forbid_fail_and_delay(troubled, ask, first_with, fault, status, text):
     """ROB-05, ROB-07: hosts a client must leave alone, or must approach slowly."""
     sandbox = troubled(fault)
-    _, copy = first_with(sandbox, "publisher", lambda w, c: c.house.state == "open")
-    answer = ask(sandbox, f"https://{copy.house.host}/robots.txt")
+    _, copy = first_with(sandbox, "publisher", lambda w, c: c.publisher.state == "open")
+    answer = ask(sandbox, f"https://{copy.publisher.host}/robots.txt")
     assert answer.status == status
     assert text in answer.text
     assert copy.open == (fault == "crawl_delay")

@@ -13,8 +13,8 @@ import pytest
 from tests import needs
 
 from DocsToKG.Sandbox import Faults, SandboxServer
-from DocsToKG.Sandbox.exchange import parse_head
 from DocsToKG.Sandbox.limits import HostLimit, Limits, RobotsRules, robots_for
+from DocsToKG.Sandbox.messages import parse_head
 from DocsToKG.Sandbox.politeness import Politeness
 
 LIMITS = Limits(
@@ -37,7 +37,7 @@ def judge():
 
 
 def _visit(judge, host, at, **options):
-    judge.end(judge.begin(_request(host, **options), at, settle=lambda lane: None))
+    judge.end(judge.begin(_request(host, **options), at, settle=lambda key: None))
 
 
 def _kinds(judge):
@@ -48,7 +48,7 @@ def test_a_gap_shorter_than_the_interval_is_noted_beyond_a_tenth_of_a_second(jud
     for at in (100.0, 101.0, 101.95, 102.80):
         _visit(judge, "spaced.example", at)
     assert _kinds(judge) == ["interval"]
-    assert judge.lanes["spaced.example"].min_gap_s == pytest.approx(0.85)
+    assert judge.hosts["spaced.example"].min_gap_s == pytest.approx(0.85)
 
 
 def test_answers_drawn_out_in_the_only_slot_are_added_up():
@@ -59,8 +59,8 @@ def test_answers_drawn_out_in_the_only_slot_are_added_up():
     judge = Politeness(limits=Limits(rate_factor=1.0, overrides=limits))
     for host in limits:
         for at, took_s in ((100.0, 0.4), (101.0, 3.5), (105.0, 0.0)):
-            judge.end(judge.begin(_request(host), at, settle=lambda lane: None), took_s=took_s)
-    assert {host: judge.lanes[host].as_dict()["drawn_out_s"] for host in limits} == {
+            judge.end(judge.begin(_request(host), at, settle=lambda key: None), took_s=took_s)
+    assert {host: judge.hosts[host].as_dict()["drawn_out_s"] for host in limits} == {
         "single.example": 2.5,
         "wide.example": 0.0,
     }
@@ -88,16 +88,16 @@ def test_rate_times_window_plus_burst_is_allowed_and_no_more(judge):
 
 def test_more_at_once_than_the_cap_is_noted(judge):
     for _ in range(3):
-        judge.begin(_request("narrow.example"), 100.0, settle=lambda lane: None)
+        judge.begin(_request("narrow.example"), 100.0, settle=lambda key: None)
     assert _kinds(judge) == ["concurrency"]
-    assert judge.lanes["narrow.example"].max_concurrent == 3
+    assert judge.hosts["narrow.example"].max_concurrent == 3
 
 
 def test_an_exchange_whose_client_has_gone_is_settled_before_blame(judge):
-    lanes = [judge.begin(_request("narrow.example"), 100.0, settle=lambda lane: None) for _ in range(2)]
+    keys = [judge.begin(_request("narrow.example"), 100.0, settle=lambda key: None) for _ in range(2)]
     judge.begin(_request("narrow.example"), 100.1, settle=judge.end)
     assert _kinds(judge) == []
-    assert lanes == ["narrow.example"] * 2
+    assert keys == ["narrow.example"] * 2
 
 
 def test_a_request_before_retry_after_has_passed_is_noted(judge):
@@ -124,10 +124,10 @@ def test_an_agent_without_an_address_is_noted(judge):
 
 
 def test_a_reset_forgets_all_but_what_is_under_way(judge):
-    lane = judge.begin(_request("narrow.example"), 100.0, settle=lambda lane: None)
+    key = judge.begin(_request("narrow.example"), 100.0, settle=lambda key: None)
     judge.reset()
     assert judge.report()["total"] == 0
-    assert judge.lanes[lane].active == 1
+    assert judge.hosts[key].active == 1
 
 
 def test_published_rates_are_multiplied_and_crawl_delays_told_as_they_hold():
@@ -137,8 +137,8 @@ def test_published_rates_are_multiplied_and_crawl_delays_told_as_they_hold():
     assert limits.of("api.unpaywall.org").rate_per_s == 200
     assert robots_for("arxiv.org", 20.0).crawl_delay_s == limits.of("arxiv.org").interval_s == 0.75
     assert limits.of("www.slowlane.example").interval_s == 1.0
-    assert limits.lane("web.archive.org", "/cdx/search/cdx") == "web.archive.org/cdx"
-    assert limits.lane("web.archive.org", "/web/2020id_/x") == "web.archive.org"
+    assert limits.key_of("web.archive.org", "/cdx/search/cdx") == "web.archive.org/cdx"
+    assert limits.key_of("web.archive.org", "/web/2020id_/x") == "web.archive.org"
 
 
 def test_the_longest_robots_rule_decides_and_allow_wins_a_tie():
@@ -174,7 +174,7 @@ def test_the_server_sees_a_client_that_does_not_wait_when_told(troubled, ask):
 
 def test_the_server_sees_robots_ignored_and_missing_addresses(troubled, ask, first_with):
     sandbox = troubled("robots_disallow")
-    _, copy = first_with(sandbox, "publisher", lambda w, c: c.house.robots == "disallow")
+    _, copy = first_with(sandbox, "publisher", lambda w, c: c.publisher.robots == "disallow")
     ask(sandbox, copy.landing_url, User_Agent="curl/8")
     assert sorted(violation["kind"] for violation in sandbox.violations()) == ["robots", "unidentified"]
 

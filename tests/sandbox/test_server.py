@@ -14,7 +14,7 @@ import time
 import pytest
 
 from DocsToKG.Sandbox import Faults, SandboxServer
-from DocsToKG.Sandbox.exchange import MAX_BODY_BYTES, MAX_HEAD_BYTES
+from DocsToKG.Sandbox.messages import MAX_BODY_BYTES, MAX_HEAD_BYTES
 
 AGENT = b"User-Agent: t (mailto:t@t.t)\r\n"
 
@@ -90,7 +90,7 @@ def test_whole_files_are_counted_once_per_body_sent(troubled, ask, first_with):
     body = ask(sandbox, copy.pdf_url).body
     ask(sandbox, copy.pdf_url, method="HEAD")
     ask(sandbox, copy.pdf_url, Range="bytes=0-10")
-    ask(sandbox, copy.landing_url if copy.house.style != "direct" else copy.pdf_url, If_None_Match="*")
+    ask(sandbox, copy.landing_url if copy.publisher.style != "direct" else copy.pdf_url, If_None_Match="*")
     counted = sandbox.counters()
     assert counted["files_by_work"] == {work.doi: 1}
     assert counted["files_by_url"] == {copy.pdf_url: 1}

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urljoin
 
 import pytest
 
-from DocsToKG.Sandbox.houses import CLOSED_HOUSE, GONE_HOUSE, OPEN_HOUSES, REPOSITORIES
+from DocsToKG.Sandbox.publishers import CLOSED_PUBLISHER, GONE_PUBLISHER, OPEN_PUBLISHERS, REPOSITORIES
 
 BUCKET = "https://pmc-oa-opendata.s3.amazonaws.com"
 POINTERS = {
@@ -27,7 +27,7 @@ POINTERS = {
 
 def _pointer(page, copy):
     """The PDF's address as a reader of the page would find it."""
-    style = copy.house.style
+    style = copy.publisher.style
     if style == "signposting":
         return re.search(r'<([^>]+)>; rel="item"; type="application/pdf"', page.headers["Link"])[1]
     base = re.search(r'<base href="([^"]+)"', page.text)
@@ -36,13 +36,13 @@ def _pointer(page, copy):
     return url.replace("/view/", "/download/") if style == "ojs" else url
 
 
-@pytest.mark.parametrize("house", [*OPEN_HOUSES, *REPOSITORIES], ids=lambda house: house.style)
-def test_every_style_of_landing_page_leads_to_the_paper(calm, get, first_with, house):
+@pytest.mark.parametrize("publisher", [*OPEN_PUBLISHERS, *REPOSITORIES], ids=lambda publisher: publisher.style)
+def test_every_style_of_landing_page_leads_to_the_paper(calm, get, first_with, publisher):
     """RES-15: citation tags, link elements, anchors and their kin."""
-    kind = "repository" if house in REPOSITORIES else "publisher"
-    work, copy = first_with(calm, kind, lambda w, c: c.house is house)
+    kind = "repository" if publisher in REPOSITORIES else "publisher"
+    work, copy = first_with(calm, kind, lambda w, c: c.publisher is publisher)
     page = get(copy.landing_url)
-    if house.style != "direct":
+    if publisher.style != "direct":
         assert f'name="citation_doi" content="{work.doi}"' in unescape(page.text)
         assert _pointer(page, copy) == copy.pdf_url
     file = get(copy.pdf_url)
@@ -51,7 +51,7 @@ def test_every_style_of_landing_page_leads_to_the_paper(calm, get, first_with, h
 
 
 def test_the_supplement_a_page_offers_is_not_the_paper(calm, get, first_with):
-    _, copy = first_with(calm, "publisher", lambda w, c: c.house.style == "citation")
+    _, copy = first_with(calm, "publisher", lambda w, c: c.publisher.style == "citation")
     link = re.search(r'href="([^"]+-supp.pdf)"', get(copy.landing_url).text)[1]
     beside = get(urljoin(copy.landing_url, link))
     assert beside.status == 200
@@ -60,7 +60,7 @@ def test_the_supplement_a_page_offers_is_not_the_paper(calm, get, first_with):
 
 
 def test_a_router_page_hides_the_address_in_a_form(calm, get, first_with):
-    work, copy = first_with(calm, "publisher", lambda w, c: c.house.router)
+    work, copy = first_with(calm, "publisher", lambda w, c: c.publisher.link_hub)
     router = get(get(f"https://doi.org/{quote(work.doi, safe='')}").headers["Location"])
     hidden = re.search(r'name="redirectURL" value="([^"]+)"', router.text)[1]
     assert unquote(hidden) == copy.landing_url
@@ -68,7 +68,9 @@ def test_a_router_page_hides_the_address_in_a_form(calm, get, first_with):
 
 def test_a_paywall_shows_a_pdf_address_and_does_not_keep_its_word(calm, get, first_with):
     for odd in (1, 0):
-        _, copy = first_with(calm, "publisher", lambda w, c, odd=odd: c.house is CLOSED_HOUSE and w.index % 2 == odd)
+        _, copy = first_with(
+            calm, "publisher", lambda w, c, odd=odd: c.publisher is CLOSED_PUBLISHER and w.index % 2 == odd
+        )
         assert "Get access" in get(copy.landing_url).text
         refused = get(copy.pdf_url)
         assert refused.status == (403 if odd else 302)
@@ -76,7 +78,7 @@ def test_a_paywall_shows_a_pdf_address_and_does_not_keep_its_word(calm, get, fir
 
 
 def test_a_house_that_is_gone_answers_404_and_lives_on_in_the_archive(calm, get, first_with):
-    work, copy = first_with(calm, "publisher", lambda w, c: c.house is GONE_HOUSE)
+    work, copy = first_with(calm, "publisher", lambda w, c: c.publisher is GONE_PUBLISHER)
     assert get(copy.pdf_url).status == get(copy.landing_url).status == 404
     assert work.reachable_by == ("wayback",)
     assert get(work.copy("wayback").pdf_url).body == calm.world.acceptable_files(work)["publishedVersion"]

@@ -139,7 +139,7 @@ def test_crossref_answers_unknown_dois_and_bad_filters_as_it_does(calm, get):
 
 
 def test_doi_org_redirects_and_tells_handles_and_agencies(calm, get, first_with):
-    work, copy = first_with(calm, "publisher", lambda w, c: not c.house.router)
+    work, copy = first_with(calm, "publisher", lambda w, c: not c.publisher.link_hub)
     answer = get(f"https://doi.org/{_enc(work.doi)}")
     assert (answer.status, answer.headers["Location"]) == (302, copy.landing_url)
     handle = get(f"https://doi.org/api/handles/{_enc(work.doi)}").json

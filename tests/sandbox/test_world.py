@@ -105,7 +105,7 @@ def test_without_faults_only_what_is_closed_or_elsewhere_is_out_of_reach() -> No
     works = _works(World(seed=7, count=1_000, faults=Faults.none()))
     for work in works:
         closed = [copy for copy in work.copies if not copy.good]
-        assert all(copy.house and copy.house.state != "open" for copy in closed)
+        assert all(copy.publisher and copy.publisher.state != "open" for copy in closed)
     assert sum(not work.reachable_by for work in works) < 60
 
 

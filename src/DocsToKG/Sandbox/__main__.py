@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.files import Files
 from DocsToKG.Sandbox.limits import Limits
+from DocsToKG.Sandbox.router import Router
 from DocsToKG.Sandbox.running import run_until_stopped
-from DocsToKG.Sandbox.switchboard import Switchboard
 from DocsToKG.Sandbox.world import World
 
 
@@ -35,9 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"sandbox: {error}", file=sys.stderr)
         return 2
-    board = Switchboard(world=world, limits=limits, slow_s=options.slow, stall_s=options.stall)
+    router = Router(world=world, limits=limits, slow_s=options.slow, stall_s=options.stall)
     ready, follow = _announce(options.ready_json), options.ready_json
-    asyncio.run(run_until_stopped(board, port=options.port, ready=ready, follow_stdin=follow))
+    asyncio.run(run_until_stopped(router, port=options.port, ready=ready, follow_stdin=follow))
     return 0
 
 

@@ -1,7 +1,7 @@
 """What goes wrong, how often, and for which copy.
 
 Each field of `Faults` is the share of copies (or of works, for those in `OF_WORKS`) that have it. Which copy has which
-fault depends on the seed alone, so two runs of one world meet the same trouble; what passes with time depends on
+fault depends on the seed alone, so two runs of one world meet the same fault_response; what passes with time depends on
 the number of the try. Knows no HTTP: `artifacts` and the services turn a fault's name into bytes.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
-from DocsToKG.Sandbox.draw import fraction
+from DocsToKG.Sandbox.seeded_random import fraction
 
 # A retry gets past these.
 TRANSIENT = frozenset(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from DocsToKG.Sandbox.draw import fraction
 from DocsToKG.Sandbox.pdf.renderings import RENDERINGS
+from DocsToKG.Sandbox.seeded_random import fraction
 
 COVER = "cover"
 PLAIN = "plain"

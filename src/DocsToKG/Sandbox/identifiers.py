@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from hashlib import sha1
 
-from DocsToKG.Sandbox.draw import choose, fraction
-from DocsToKG.Sandbox.houses import SERIAL_BASE
+from DocsToKG.Sandbox.publishers import SERIAL_BASE
+from DocsToKG.Sandbox.seeded_random import choose, fraction
 
 PMC_BASE = 3_000_000
 PMID_BASE = 20_000_000

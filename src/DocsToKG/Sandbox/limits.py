@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from DocsToKG.Sandbox.houses import ALL_HOUSES, House
+from DocsToKG.Sandbox.publishers import BY_HOST, Publisher
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +64,20 @@ class Limits:
         self.rate_factor = rate_factor
         self._limits = {key: limit.times(rate_factor) for key, limit in HOST_LIMITS.items()}
         self._default = DEFAULT_LIMIT.times(rate_factor)
-        for house in ALL_HOUSES.values():
-            if house.crawl_delay_s:
-                self._limits[house.host] = HostLimit(1 / house.crawl_delay_s, 1, 4, interval_s=house.crawl_delay_s)
+        for publisher in BY_HOST.values():
+            if publisher.crawl_delay_s:
+                self._limits[publisher.host] = HostLimit(
+                    1 / publisher.crawl_delay_s, 1, 4, interval_s=publisher.crawl_delay_s
+                )
         self._limits.update(overrides or {})
 
-    def lane(self, host: str, path: str) -> str:
+    def key_of(self, host: str, path: str) -> str:
         """The key a request counts under."""
-        lane = f"{host}/{path.lstrip('/').partition('/')[0]}"
-        return lane if lane in self._limits else host
+        limit_key = f"{host}/{path.lstrip('/').partition('/')[0]}"
+        return limit_key if limit_key in self._limits else host
 
-    def of(self, lane: str) -> HostLimit:
-        return self._limits.get(lane, self._default)
+    def of(self, limit_key: str) -> HostLimit:
+        return self._limits.get(limit_key, self._default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +113,13 @@ def robots_for(host: str, rate_factor: float) -> RobotsRules:
         return RobotsRules(allow=("/abs", "/pdf", "/api"), disallow=("/search",), crawl_delay_s=3 / rate_factor)
     if host in ("europepmc.org", "pmc.ncbi.nlm.nih.gov", "www.ncbi.nlm.nih.gov"):
         return RobotsRules(disallow=("/search",))
-    house = ALL_HOUSES.get(host)
-    return _house_robots(house) if house else RobotsRules(status=404)
+    publisher = BY_HOST.get(host)
+    return _publisher_robots(publisher) if publisher else RobotsRules(status=404)
 
 
-def _house_robots(house: House) -> RobotsRules:
-    if house.robots == "down":
+def _publisher_robots(publisher: Publisher) -> RobotsRules:
+    if publisher.robots == "down":
         return RobotsRules(status=503)
-    if house.robots == "disallow":
+    if publisher.robots == "disallow":
         return RobotsRules(allow=("/about",), disallow=("/",))
-    return RobotsRules(disallow=("/search", "/admin/"), crawl_delay_s=house.crawl_delay_s)
+    return RobotsRules(disallow=("/search", "/admin/"), crawl_delay_s=publisher.crawl_delay_s)

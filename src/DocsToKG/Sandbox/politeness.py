@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Request
-from DocsToKG.Sandbox.houses import PRIVATE_NAME
 from DocsToKG.Sandbox.limits import HostLimit, Limits, robots_for
+from DocsToKG.Sandbox.messages import Request
+from DocsToKG.Sandbox.publishers import PRIVATE_NAME
 
 WINDOW_S = 10.0
 SLACK_S = 0.1
@@ -26,7 +26,7 @@ _PRIVATE_STARTS = ("10.", "127.", "169.254.", "192.168.", "[")
 
 
 @dataclass(slots=True)
-class LaneRecord:
+class HostRecord:
     """What one host, or one part of it with its own limit, has seen."""
 
     limit: HostLimit
@@ -62,50 +62,50 @@ class Politeness:
         self.reset()
 
     def reset(self) -> None:
-        active = {lane: record.active for lane, record in getattr(self, "lanes", {}).items() if record.active}
-        self.lanes: dict[str, LaneRecord] = {}
+        active = {limit_key: record.active for limit_key, record in getattr(self, "hosts", {}).items() if record.active}
+        self.hosts: dict[str, HostRecord] = {}
         self.counts: Counter[str] = Counter()
         self.found: list[dict[str, Any]] = []
         # Requests still being answered will end after the reset, and must find their place.
-        for lane, number in active.items():
-            self._record(lane).active = number
+        for limit_key, number in active.items():
+            self._record(limit_key).active = number
 
     def begin(self, request: Request, now: float, *, settle: Callable[[str], None]) -> str:
-        """Judge a request and count it in. `settle(lane)` ends exchanges whose client has gone without our notice."""
-        lane = self.limits.lane(request.host, request.path)
-        record = self._record(lane)
+        """Judge a request and count it in. `settle` ends exchanges of a key whose client has left unnoticed."""
+        limit_key = self.limits.key_of(request.host, request.path)
+        record = self._record(limit_key)
         self._judge_identity(request, now)
         if request.path != "/robots.txt":
             self._judge_robots(request, now)
             self._judge_pace(record, request, now)
         if record.active >= record.limit.concurrent:
-            settle(lane)
+            settle(limit_key)
         record.active += 1
         record.max_concurrent = max(record.max_concurrent, record.active)
         if record.active > record.limit.concurrent:
             self._note("concurrency", request, now, f"{record.active} at once, {record.limit.concurrent} allowed")
-        return lane
+        return limit_key
 
-    def end(self, lane: str, *, took_s: float = 0.0) -> None:
+    def end(self, limit_key: str, *, took_s: float = 0.0) -> None:
         """An answer is over; `took_s` when it left whole, so that nobody could have had it sooner."""
-        record = self._record(lane)
+        record = self._record(limit_key)
         record.active = max(0, record.active - 1)
         if record.limit.concurrent == 1:
             record.drawn_out_s += max(0.0, took_s - record.limit.interval_s)
 
-    def hold(self, lane: str, now: float, seconds: float) -> None:
+    def hold(self, limit_key: str, now: float, seconds: float) -> None:
         """The host asked for quiet."""
-        record = self._record(lane)
+        record = self._record(limit_key)
         record.held_from = now
         record.held_until = max(record.held_until, now + seconds)
 
     def report(self) -> dict[str, Any]:
         return {"total": self.counts.total(), "by_kind": dict(self.counts), "violations": list(self.found)}
 
-    def _record(self, lane: str) -> LaneRecord:
-        if lane not in self.lanes:
-            self.lanes[lane] = LaneRecord(self.limits.of(lane))
-        return self.lanes[lane]
+    def _record(self, limit_key: str) -> HostRecord:
+        if limit_key not in self.hosts:
+            self.hosts[limit_key] = HostRecord(self.limits.of(limit_key))
+        return self.hosts[limit_key]
 
     def _judge_identity(self, request: Request, now: float) -> None:
         if "mailto:" not in request.headers.get("user-agent", ""):
@@ -120,7 +120,7 @@ class Politeness:
                 "robots", request, now, "robots.txt forbids it" if rules.status == 200 else "robots.txt cannot be read"
             )
 
-    def _judge_pace(self, record: LaneRecord, request: Request, now: float) -> None:
+    def _judge_pace(self, record: HostRecord, request: Request, now: float) -> None:
         limit = record.limit
         if record.last_start is not None:
             gap = abs(now - record.last_start)  # one that was read late may be told of after one that came later

@@ -14,11 +14,11 @@ from typing import Any
 
 from DocsToKG.Sandbox.faults import Faults, settings_of
 from DocsToKG.Sandbox.files import Files
-from DocsToKG.Sandbox.houses import PRIVATE_NAME
 from DocsToKG.Sandbox.limits import Limits
+from DocsToKG.Sandbox.publishers import PRIVATE_NAME
+from DocsToKG.Sandbox.router import Router
 from DocsToKG.Sandbox.running import InProcess, InThread
 from DocsToKG.Sandbox.services.control import CONTROL_HOST
-from DocsToKG.Sandbox.switchboard import Switchboard
 from DocsToKG.Sandbox.world import World
 
 PUBLIC_ADDRESS = "93.184.216.34"
@@ -69,7 +69,7 @@ class SandboxServer:
         self.port = port
         self._slow_s = slow_s
         self._stall_s = stall_s
-        self._runner = InThread(board=self._board, port=port) if thread else InProcess(arguments=self._arguments)
+        self._runner = InThread(router=self._board, port=port) if thread else InProcess(arguments=self._arguments)
 
     def __enter__(self) -> SandboxServer:
         self.port = self._runner.start()
@@ -121,9 +121,9 @@ class SandboxServer:
             raise RuntimeError(f"the sandbox answered {response.status} to {target}")
         return body
 
-    def _board(self) -> Switchboard:
+    def _board(self) -> Router:
         limits = Limits(rate_factor=self.rate_factor)
-        return Switchboard(world=self.world, limits=limits, slow_s=self._slow_s, stall_s=self._stall_s)
+        return Router(world=self.world, limits=limits, slow_s=self._slow_s, stall_s=self._stall_s)
 
     def _arguments(self) -> list[str]:
         """The words that start the same sandbox with `python -m DocsToKG.Sandbox`."""

@@ -15,14 +15,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
+from DocsToKG.Sandbox.router import Router
 from DocsToKG.Sandbox.server import serve
-from DocsToKG.Sandbox.switchboard import Switchboard
 
 _START_S = 30.0
 
 
 async def run_until_stopped(
-    board: Switchboard, *, port: int, ready: Callable[[int], None], follow_stdin: bool = False
+    router: Router, *, port: int, ready: Callable[[int], None], follow_stdin: bool = False
 ) -> None:
     """Serve until SIGINT or SIGTERM, or, with `follow_stdin`, until standard input ends."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
@@ -31,7 +31,7 @@ async def run_until_stopped(
     if follow_stdin:
         loop.add_reader(0, lambda: None if os.read(0, 4096) else stop.set())
     try:
-        await serve(board, port=port, ready=ready, stop=stop)
+        await serve(router, port=port, ready=ready, stop=stop)
     finally:
         if follow_stdin:
             loop.remove_reader(0)
@@ -85,8 +85,8 @@ class InThread:
 
     pid = None
 
-    def __init__(self, *, board: Callable[[], Switchboard], port: int) -> None:
-        self._board = board
+    def __init__(self, *, router: Callable[[], Router], port: int) -> None:
+        self._board = router
         self._port = port
         self._ready = threading.Event()
         self._thread: threading.Thread | None = None

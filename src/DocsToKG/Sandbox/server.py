@@ -1,6 +1,6 @@
 """An HTTP/1.1 server on loopback, small and quick, that can also misbehave on purpose.
 
-Knows sockets, keep-alive and the ways a body can go wrong. Does not know what it serves: `Switchboard` does.
+Knows sockets, keep-alive and the ways a body can go wrong. Does not know what it serves: `Router` does.
 Promises: requests are bounded in size, idle connections are closed, and an exchange is over for the counters exactly
 when its last byte was handed to the kernel or the connection went away.
 """
@@ -15,18 +15,18 @@ import struct
 import sys
 from collections.abc import Callable
 
-from DocsToKG.Sandbox.exchange import (
+from DocsToKG.Sandbox.messages import (
     MAX_BODY_BYTES,
     MAX_HEAD_BYTES,
     BadRequest,
-    Reply,
     Request,
+    Response,
     body_length,
     parse_head,
     render_head,
-    text_reply,
+    text_response,
 )
-from DocsToKG.Sandbox.switchboard import Switchboard, Visit
+from DocsToKG.Sandbox.router import Exchange, Router
 
 IDLE_S = 75.0
 SLOW_PIECES = 20
@@ -47,7 +47,7 @@ class Connection(asyncio.Protocol):
         self._drained = asyncio.Event()
         self._drained.set()
         self._whole_after_drain: Callable[[], None] | None = None
-        self.visit: Visit | None = None
+        self.exchange: Exchange | None = None
         self._written = 0
         self.last_used = 0.0
 
@@ -73,7 +73,7 @@ class Connection(asyncio.Protocol):
         self.last_used = self._server.time()
         if len(self._buffer) > MAX_HEAD_BYTES + MAX_BODY_BYTES:
             self._refuse(BadRequest(413, "too much at once"))
-        elif self.visit is None:
+        elif self.exchange is None:
             self._next()
 
     def pause_writing(self) -> None:
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _next(self) -> None:
-        while self.visit is None and self._transport and not self._transport.is_closing():
+        while self.exchange is None and self._transport and not self._transport.is_closing():
             try:
                 request = self._take_request()
             except BadRequest as error:
@@ -135,67 +135,67 @@ class Connection(asyncio.Protocol):
         return _with_body(request, body) if body else request
 
     def _answer(self, request: Request) -> None:
-        visit = self.visit = self._server.visit(request, late_s=self._late_s())
+        exchange = self.exchange = self._server.exchange(request, late_s=self._late_s())
         self._written = 0
-        if visit.reply.later is None and visit.reply.delivery.mode == "whole":
-            self._send_whole(visit)
+        if exchange.response.later is None and exchange.response.delivery.mode == "whole":
+            self._send_whole(exchange)
         else:
-            self._task = asyncio.ensure_future(self._deliver(visit))
+            self._task = asyncio.ensure_future(self._deliver(exchange))
 
-    def _send_whole(self, visit: Visit) -> None:
-        self._server.board.begun(visit)
-        self._write(self._head(visit) + (b"" if visit.request.method == "HEAD" else visit.reply.body))
+    def _send_whole(self, exchange: Exchange) -> None:
+        self._server.router.begun(exchange)
+        self._write(self._head(exchange) + (b"" if exchange.request.method == "HEAD" else exchange.response.body))
         if self._drained.is_set():
-            self._complete(visit)
+            self._complete(exchange)
         else:
-            self._whole_after_drain = lambda: self._complete(visit)
+            self._whole_after_drain = lambda: self._complete(exchange)
 
-    def _complete(self, visit: Visit) -> None:
+    def _complete(self, exchange: Exchange) -> None:
         self._finish(whole=True)
-        if not visit.request.keep_alive and self._transport:
+        if not exchange.request.keep_alive and self._transport:
             self._transport.close()
         elif self._buffer:
             self._server.soon(self._next)
 
     def _finish(self, *, whole: bool) -> None:
-        visit, self.visit = self.visit, None
-        if visit:
-            self._server.board.ended(visit, sent=self._written, whole=whole)
+        exchange, self.exchange = self.exchange, None
+        if exchange:
+            self._server.router.ended(exchange, sent=self._written, whole=whole)
 
-    async def _deliver(self, visit: Visit) -> None:
-        reply = visit.reply
-        if reply.later:
-            reply.body = await asyncio.get_running_loop().run_in_executor(None, reply.later)
-        mode = "whole" if visit.request.method == "HEAD" else reply.delivery.mode
+    async def _deliver(self, exchange: Exchange) -> None:
+        response = exchange.response
+        if response.later:
+            response.body = await asyncio.get_running_loop().run_in_executor(None, response.later)
+        mode = "whole" if exchange.request.method == "HEAD" else response.delivery.mode
         if mode == "whole":
-            return self._send_whole(visit)
-        self._server.board.begun(visit)
-        self._write(self._head(visit))
-        cut = int(len(reply.body) * reply.delivery.share)
+            return self._send_whole(exchange)
+        self._server.router.begun(exchange)
+        self._write(self._head(exchange))
+        cut = int(len(response.body) * response.delivery.share)
         match mode:
             case "slow":
-                await self._send_slowly(reply)
+                await self._send_slowly(response)
             case "chunked":
-                self._write(_chunked(reply.body) + b"0\r\n\r\n")
+                self._write(_chunked(response.body) + b"0\r\n\r\n")
             case _:
-                await self._send_and_fail(mode, reply, cut)
+                await self._send_and_fail(mode, response, cut)
         await self._drained.wait()
-        return self._complete(visit)
+        return self._complete(exchange)
 
-    async def _send_slowly(self, reply: Reply) -> None:
-        step = max(1, -(-len(reply.body) // SLOW_PIECES))
-        for start in range(0, len(reply.body), step):
+    async def _send_slowly(self, response: Response) -> None:
+        step = max(1, -(-len(response.body) // SLOW_PIECES))
+        for start in range(0, len(response.body), step):
             # After the last piece nothing is left to wait for: the client has it all and may ask again.
             if start:
-                await asyncio.sleep(reply.delivery.seconds / SLOW_PIECES)
-            self._write(reply.body[start : start + step])
+                await asyncio.sleep(response.delivery.seconds / SLOW_PIECES)
+            self._write(response.body[start : start + step])
 
-    async def _send_and_fail(self, mode: str, reply: Reply, cut: int) -> None:
-        part = reply.body[:cut]
+    async def _send_and_fail(self, mode: str, response: Response, cut: int) -> None:
+        part = response.body[:cut]
         self._write(_chunked(part) if mode == "chunked-cut" else part)
         await self._drained.wait()
         if mode == "stall":
-            await asyncio.sleep(reply.delivery.seconds)
+            await asyncio.sleep(response.delivery.seconds)
         self._finish(whole=False)
         if self._transport and mode == "reset":
             # Lingering for zero seconds makes the kernel send RST instead of FIN.
@@ -205,8 +205,8 @@ class Connection(asyncio.Protocol):
         elif self._transport:
             self._transport.close()
 
-    def _head(self, visit: Visit) -> bytes:
-        return render_head(visit.reply, now=self._server.board.now(), keep_alive=visit.request.keep_alive)
+    def _head(self, exchange: Exchange) -> bytes:
+        return render_head(exchange.response, now=self._server.router.now(), keep_alive=exchange.request.keep_alive)
 
     def _write(self, data: bytes) -> None:
         if self._transport and not self._transport.is_closing():
@@ -214,18 +214,20 @@ class Connection(asyncio.Protocol):
             self._written += len(data)
 
     def _refuse(self, error: BadRequest) -> None:
-        reply = text_reply(f"{error}\n", error.status)
+        response = text_response(f"{error}\n", error.status)
         if self._transport:
-            self._transport.write(render_head(reply, now=self._server.board.now(), keep_alive=False) + reply.body)
+            self._transport.write(
+                render_head(response, now=self._server.router.now(), keep_alive=False) + response.body
+            )
             self._transport.close()
         self._buffer.clear()
 
 
 class Server:
-    """Listens on loopback and hands each request to the switchboard. Lives in one event loop."""
+    """Listens on loopback and hands each request to the router. Lives in one event loop."""
 
-    def __init__(self, board: Switchboard) -> None:
-        self.board = board
+    def __init__(self, router: Router) -> None:
+        self.router = router
         self.port = 0
         self.connections: set[Connection] = set()
         self._listener: asyncio.Server | None = None
@@ -250,8 +252,8 @@ class Server:
         if self._listener:
             await self._listener.wait_closed()
 
-    def visit(self, request: Request, *, late_s: float) -> Visit:
-        return self.board.visit(request, own_address=f"127.0.0.1:{self.port}", settle=self._settle, late_s=late_s)
+    def exchange(self, request: Request, *, late_s: float) -> Exchange:
+        return self.router.exchange(request, own_address=f"127.0.0.1:{self.port}", settle=self._settle, late_s=late_s)
 
     def time(self) -> float:
         return asyncio.get_running_loop().time()
@@ -259,9 +261,9 @@ class Server:
     def soon(self, callback: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(callback)
 
-    def _settle(self, lane: str) -> None:
-        """End the exchanges of a lane whose client has gone."""
-        busy = [each for each in self.connections if each.visit and each.visit.lane == lane]
+    def _settle(self, limit_key: str) -> None:
+        """End the exchanges of a limit_key whose client has gone."""
+        busy = [each for each in self.connections if each.exchange and each.exchange.limit_key == limit_key]
         for connection in busy:
             if connection.hung_up():
                 connection.abandon()
@@ -271,13 +273,13 @@ class Server:
             await asyncio.sleep(5)
             oldest = self.time() - IDLE_S
             for connection in list(self.connections):
-                if connection.visit is None and connection.last_used < oldest:
+                if connection.exchange is None and connection.last_used < oldest:
                     connection.close()
 
 
-async def serve(board: Switchboard, *, port: int, ready: Callable[[int], None], stop: asyncio.Event) -> None:
+async def serve(router: Router, *, port: int, ready: Callable[[int], None], stop: asyncio.Event) -> None:
     """Serve until `stop` is set; `ready` is told the port."""
-    server = Server(board)
+    server = Server(router)
     ready(await server.start(port))
     try:
         await stop.wait()

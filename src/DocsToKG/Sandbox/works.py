@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.faults import HARMLESS, TRANSIENT
-from DocsToKG.Sandbox.houses import SERIAL_BASE, House
 from DocsToKG.Sandbox.pdf.paper import page_count
+from DocsToKG.Sandbox.publishers import SERIAL_BASE, Publisher
+from DocsToKG.Sandbox.seeded_random import stream
 
 PUBLISHED, ACCEPTED, SUBMITTED = "publishedVersion", "acceptedVersion", "submittedVersion"
 
@@ -24,7 +24,7 @@ class Copy:
     fault: str | None = None
     listed: str = "pdf"
     open: bool = True  # neither behind a paywall, nor gone, nor forbidden by robots.txt
-    house: House | None = None
+    publisher: Publisher | None = None
 
     @property
     def good(self) -> bool:

@@ -11,21 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from DocsToKG.Sandbox import vocabulary as words
-from DocsToKG.Sandbox.draw import choose, fraction, stream
 from DocsToKG.Sandbox.faults import Faults, fault_of_copy
 from DocsToKG.Sandbox.files import Files
-from DocsToKG.Sandbox.houses import (
-    CLOSED_HOUSE,
-    DISALLOWING_HOUSE,
-    GONE_HOUSE,
-    OPEN_HOUSES,
-    REPOSITORIES,
-    ROBOTS_DOWN_HOUSE,
-    SERIAL_BASE,
-    SLOW_HOUSE,
-    House,
-    indexes_in,
-)
 from DocsToKG.Sandbox.identifiers import (
     arxiv_id_for,
     arxiv_index,
@@ -37,6 +24,19 @@ from DocsToKG.Sandbox.identifiers import (
 )
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 from DocsToKG.Sandbox.pdf.parts import make_part
+from DocsToKG.Sandbox.publishers import (
+    CLOSED_PUBLISHER,
+    DISALLOWING_PUBLISHER,
+    GONE_PUBLISHER,
+    OPEN_PUBLISHERS,
+    REPOSITORIES,
+    ROBOTS_DOWN_PUBLISHER,
+    SERIAL_BASE,
+    SLOW_PUBLISHER,
+    Publisher,
+    indexes_in,
+)
+from DocsToKG.Sandbox.seeded_random import choose, fraction, stream
 from DocsToKG.Sandbox.works import ACCEPTED, PUBLISHED, SUBMITTED, Copy, Work
 
 _KEPT_BYTES = 64_000_000
@@ -128,7 +128,7 @@ class World:
         # carries the stamp of arXiv, and a DOI only when arXiv registered it.
         names_doi = not self._in_group(work.origin) and (version != SUBMITTED or not work.in_crossref)
         stamp = f"arXiv:{work.arxiv_id}v{work.arxiv_versions}" if version == SUBMITTED and work.arxiv_id else version
-        house = next((copy.house for copy in work.copies if copy.kind == "repository"), None)
+        publisher = next((copy.publisher for copy in work.copies if copy.kind == "repository"), None)
         has_cover = version == ACCEPTED and self.files.has_cover(self.seed, work.origin)
         return Paper(
             work.title,
@@ -142,7 +142,7 @@ class World:
             first_page=work.first_page,
             pages=work.page_count,
             form=_FORMS[version],
-            cover=house.name if house and has_cover else None,
+            cover=publisher.name if publisher and has_cover else None,
         )
 
     def _is_duplicate(self, index: int) -> bool:
@@ -229,44 +229,46 @@ class World:
         return copies
 
     def _publisher_copy(self, work: Work, kind: str) -> Copy:
-        house = self._house(work, kind)
+        publisher = self._publisher(work, kind)
         listed = "pdf" if kind == "wayback_only" or self._happens(work, "pdf listed", 0.65) else "page"
         return Copy(
             "publisher",
-            house.landing_url(work.serial),
-            house.pdf_url(work.serial),
+            publisher.landing_url(work.serial),
+            publisher.pdf_url(work.serial),
             PUBLISHED,
             fault=self._fault(work, "publisher"),
-            listed="nothing" if house.state == "closed" else listed,
-            open=house.state == "open" and house.robots == "allow",
-            house=house,
+            listed="nothing" if publisher.state == "closed" else listed,
+            open=publisher.state == "open" and publisher.robots == "allow",
+            publisher=publisher,
         )
 
-    def _house(self, work: Work, kind: str) -> House:
-        fixed = {"closed": CLOSED_HOUSE, "pmc_only": CLOSED_HOUSE, "wayback_only": GONE_HOUSE}
+    def _publisher(self, work: Work, kind: str) -> Publisher:
+        fixed = {"closed": CLOSED_PUBLISHER, "pmc_only": CLOSED_PUBLISHER, "wayback_only": GONE_PUBLISHER}
         if kind in fixed:
             return fixed[kind]
-        at = fraction(self.seed, work.index, "house")
+        at = fraction(self.seed, work.index, "publisher")
         faults = self.faults
-        for house, share in (
-            (DISALLOWING_HOUSE, faults.robots_disallow),
-            (ROBOTS_DOWN_HOUSE, faults.robots_down),
-            (SLOW_HOUSE, faults.crawl_delay),
+        for publisher, share in (
+            (DISALLOWING_PUBLISHER, faults.robots_disallow),
+            (ROBOTS_DOWN_PUBLISHER, faults.robots_down),
+            (SLOW_PUBLISHER, faults.crawl_delay),
         ):
             if at < share:
-                return house
+                return publisher
             at -= share
-        return choose(OPEN_HOUSES, self.seed, work.index, "open house")
+        return choose(OPEN_PUBLISHERS, self.seed, work.index, "open publisher")
 
     def _arxiv_copy(self, work: Work) -> Copy:
         page, file = f"https://arxiv.org/abs/{work.arxiv_id}", f"https://arxiv.org/pdf/{work.arxiv_id}"
         return Copy("arxiv", page, file, SUBMITTED, fault=self._fault(work, "arxiv"))
 
     def _repository_copy(self, work: Work) -> Copy:
-        house = choose(REPOSITORIES, self.seed, work.index, "repository house")
+        publisher = choose(REPOSITORIES, self.seed, work.index, "repository publisher")
         listed = "pdf" if self._happens(work, "repository pdf listed", 0.6) else "page"
-        pages = (house.landing_url(work.serial), house.pdf_url(work.serial))
-        return Copy("repository", *pages, ACCEPTED, fault=self._fault(work, "repository"), listed=listed, house=house)
+        pages = (publisher.landing_url(work.serial), publisher.pdf_url(work.serial))
+        return Copy(
+            "repository", *pages, ACCEPTED, fault=self._fault(work, "repository"), listed=listed, publisher=publisher
+        )
 
     def _pmc_copies(self, work: Work) -> list[Copy]:
         page = f"https://www.ncbi.nlm.nih.gov/pmc/articles/{(work.pmcid or '').removeprefix('PMC')}"

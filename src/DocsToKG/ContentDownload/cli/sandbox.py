@@ -73,8 +73,8 @@ def sandbox(
     from DocsToKG.Sandbox.faults import Faults
     from DocsToKG.Sandbox.files import Files
     from DocsToKG.Sandbox.limits import Limits
+    from DocsToKG.Sandbox.router import Router
     from DocsToKG.Sandbox.running import run_until_stopped
-    from DocsToKG.Sandbox.switchboard import Switchboard
     from DocsToKG.Sandbox.world import World
 
     if (doing is Doing.SNAPSHOT) != (out is not None):
@@ -87,7 +87,7 @@ def sandbox(
         faults = (Faults.none() if no_faults else Faults()).with_settings(fault or [])
         files = (Files.plain() if plain else Files()).with_settings(rendering or [])
         world = World(seed=seed, count=works, size_bytes=size, faults=faults, files=files)
-        board = Switchboard(world=world, limits=Limits(rate_factor=rate_factor))
+        router = Router(world=world, limits=Limits(rate_factor=rate_factor))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if out is not None:
@@ -100,7 +100,7 @@ def sandbox(
         _announce(world, at, rate_factor, profile)
 
     try:
-        asyncio.run(run_until_stopped(board, port=port, ready=ready))
+        asyncio.run(run_until_stopped(router, port=port, ready=ready))
     except OSError as error:
         raise typer.BadParameter(f"cannot serve on port {port}: {error.strerror}") from error
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from random import Random
 
 from DocsToKG.Sandbox import vocabulary as words
-from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.pdf import prose
 from DocsToKG.Sandbox.pdf.document import Block, Document, Mark, page_break
 from DocsToKG.Sandbox.pdf.renderings import RENDERINGS, written
+from DocsToKG.Sandbox.seeded_random import stream
 
 _SHORT_FILE, _MEDIUM_FILE = 9_000, 16_000
 _MONTHS = (

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.pdf import prose
 from DocsToKG.Sandbox.pdf.document import Block, Document
 from DocsToKG.Sandbox.pdf.paper import Paper, cover_page, document_of, page_count
 from DocsToKG.Sandbox.pdf.renderings import written
+from DocsToKG.Sandbox.seeded_random import stream
 
 _SIZE_BYTES = 20_000
 

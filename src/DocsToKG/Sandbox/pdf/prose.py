@@ -9,7 +9,7 @@ from functools import lru_cache
 from random import Random
 
 from DocsToKG.Sandbox import vocabulary as words
-from DocsToKG.Sandbox.draw import stream
+from DocsToKG.Sandbox.seeded_random import stream
 
 PARAGRAPHS = 96
 REFERENCES = 400

@@ -13,7 +13,6 @@ from functools import lru_cache
 from itertools import groupby
 from xml.sax.saxutils import escape
 
-from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.pdf import fonts
 from DocsToKG.Sandbox.pdf.document import Document
 from DocsToKG.Sandbox.pdf.filters import Encoded, Filter, ascii85, flate, lzw, predicted, stored, unencoded
@@ -21,6 +20,7 @@ from DocsToKG.Sandbox.pdf.fonts import Face, FontMaker
 from DocsToKG.Sandbox.pdf.layout import ARTIFACT, Page, Span, laid_out, turned
 from DocsToKG.Sandbox.pdf.objects import Objects, text_string
 from DocsToKG.Sandbox.pdf.widths import text_width
+from DocsToKG.Sandbox.seeded_random import stream
 
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff][\u0590-\u08ff '\"()-]*")
 _MIRRORED = str.maketrans("()", ")(")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from html import escape
 
-from DocsToKG.Sandbox.artifacts import bare_target, file_reply
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, redirect, unknown_to_us
-from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.messages import Request, Response, html_response, redirect, unknown_parameter
+from DocsToKG.Sandbox.services.base import Service
+from DocsToKG.Sandbox.services.file_responses import bare_target, file_response
 from DocsToKG.Sandbox.works import Work
 
 _ID = re.compile(r"(?P<id>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v(?P<version>\d{1,2}))?")
@@ -15,14 +15,11 @@ _MAX_IDS = 2_000
 _KNOWN = ("id_list", "search_query", "start", "max_results", "sortBy", "sortOrder")
 
 
-class Arxiv:
+class Arxiv(Service):
     name = "arxiv"
     hosts = ("arxiv.org", "www.arxiv.org", "export.arxiv.org")
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         if request.path == "/api/query":
             return self._query(request)
         part, _, name = bare_target(request).partition("?")[0].removeprefix("/").partition("/")
@@ -31,18 +28,18 @@ class Arxiv:
         work = self._find(name) if part in ("abs", "pdf") else None
         copy = work.copy("arxiv") if work else None
         if work is None or copy is None:
-            return html_reply("Article not found", "<h1>Article not found</h1>", 404)
-        return file_reply(self._web, request, work, copy) if part == "pdf" else _abstract_page(work)
+            return html_response("Article not found", "<h1>Article not found</h1>", 404)
+        return file_response(self._context, request, work, copy) if part == "pdf" else _abstract_page(work)
 
     def _find(self, name: str) -> Work | None:
         match = _ID.fullmatch(name)
-        work = self._web.world.by_arxiv_id(match["id"]) if match else None
+        work = self._context.world.by_arxiv_id(match["id"]) if match else None
         if match and work and int(match["version"] or 1) > work.arxiv_versions:
             return None
         return work
 
-    def _query(self, request: Request) -> Reply:
-        if (name := unknown_to_us(request, _KNOWN)) is not None:
+    def _query(self, request: Request) -> Response:
+        if (name := unknown_parameter(request, _KNOWN)) is not None:
             return _feed(400, [_error_entry(f"unknown_to_the_sandbox_{name}")])
         names = [name for name in request.query.get("id_list", "").split(",") if name][:_MAX_IDS]
         for name in names:
@@ -58,7 +55,7 @@ class Arxiv:
 
     def _searched(self, named: list[Work] | None, request: Request) -> list[Work]:
         """Of the named works, or of all on arXiv, those with the words; a `ValueError` for what is unknown here."""
-        world, query = self._web.world, request.query.get("search_query", "").strip()
+        world, query = self._context.world, request.query.get("search_query", "").strip()
         if named is None and not query:
             return []
         every = (world.work(number) for number in range(world.count)) if named is None else iter(named)
@@ -85,7 +82,7 @@ def _text(work: Work, of: str) -> str:
     return {"ti": work.title, "au": people}.get(of, f"{work.title} {people}").lower()
 
 
-def _abstract_page(work: Work) -> Reply:
+def _abstract_page(work: Work) -> Response:
     metas = [
         ("citation_title", work.title),
         ("citation_arxiv_id", work.arxiv_id or ""),
@@ -97,10 +94,10 @@ def _abstract_page(work: Work) -> Reply:
         f"<!DOCTYPE html><html><head><title>[{work.arxiv_id}] {escape(work.title)}</title>{tags}</head>"
         f'<body><h1>{escape(work.title)}</h1><a href="/pdf/{work.arxiv_id}">View PDF</a></body></html>'
     )
-    return Reply(200, page.encode())
+    return Response(200, page.encode())
 
 
-def _feed(status: int, entries: list[str], *, total: int | None = None, start: int = 0) -> Reply:
+def _feed(status: int, entries: list[str], *, total: int | None = None, start: int = 0) -> Response:
     text = (
         '<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom"'
         ' xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/" xmlns:arxiv="http://arxiv.org/schemas/atom">\n'
@@ -108,7 +105,7 @@ def _feed(status: int, entries: list[str], *, total: int | None = None, start: i
         f"<opensearch:totalResults>{len(entries) if total is None else total}</opensearch:totalResults>"
         f"<opensearch:startIndex>{start}</opensearch:startIndex>\n{''.join(entries)}</feed>\n"
     )
-    return Reply(status, text.encode(), "application/atom+xml; charset=utf-8")
+    return Response(status, text.encode(), "application/atom+xml; charset=utf-8")
 
 
 def _entry(work: Work) -> str:

@@ -1,4 +1,4 @@
-"""sandbox.local: what is true of this world, and what the server counted. Not part of the web it plays."""
+"""sandbox.local: what is true of this world, and what the server counted. No service of the invented web."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-from DocsToKG.Sandbox.draw import fraction
-from DocsToKG.Sandbox.exchange import Reply, Request, json_reply, text_reply
+from DocsToKG.Sandbox.messages import Request, Response, json_response, text_response
+from DocsToKG.Sandbox.seeded_random import fraction
+from DocsToKG.Sandbox.services.base import Context
 from DocsToKG.Sandbox.services.pages import doi_url
-from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Work
 from DocsToKG.Sandbox.world import World
 
@@ -30,54 +30,54 @@ class Control:
 
     def __init__(
         self,
-        web: Web,
+        context: Context,
         *,
         counters: Callable[[], dict[str, Any]],
         violations: Callable[[], dict[str, Any]],
         reset: Callable[[], None],
     ) -> None:
-        self._web = web
+        self._context = context
         self._counters = counters
         self._violations = violations
         self._reset = reset
 
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         match request.path:
             case "/":
-                return text_reply(_INDEX)
+                return text_response(_INDEX)
             case "/truth.json":
                 return self._truth(request)
             case "/counters.json":
-                return json_reply(self._counters())
+                return json_response(self._counters())
             case "/violations.json":
-                return json_reply(self._violations())
+                return json_response(self._violations())
             case "/ids.txt":
                 return self._ids(request)
             case "/reset" if request.method == "POST":
                 self._reset()
-                return json_reply({"ok": True})
+                return json_response({"ok": True})
             case "/reset":
-                return text_reply("POST here to reset\n", 405)
-        return text_reply("No such page; see /\n", 404)
+                return text_response("POST here to reset\n", 405)
+        return text_response("No such page; see /\n", 404)
 
-    def _truth(self, request: Request) -> Reply:
-        world = self._web.world
+    def _truth(self, request: Request) -> Response:
+        world = self._context.world
         start, end = _span(request, world.count, world.count)
 
         def build() -> bytes:
             works = [truth_of(world, world.work(index)) for index in range(start, end)]
-            facts = {"seed": world.seed, "count": world.count, "rate_factor": self._web.limits.rate_factor}
+            facts = {"seed": world.seed, "count": world.count, "rate_factor": self._context.limits.rate_factor}
             return json.dumps({**facts, "faults": world.faults.shares(), "works": works}).encode()
 
         # Digests need every file made once, so this is done aside.
-        return Reply(200, b"", "application/json", later=build)
+        return Response(200, b"", "application/json", later=build)
 
-    def _ids(self, request: Request) -> Reply:
-        world = self._web.world
+    def _ids(self, request: Request) -> Response:
+        world = self._context.world
         start, end = _span(request, 200, world.count)
         works = map(world.work, range(start, end))
         spell = spelling if request.query.get("mix", "0") != "0" else (lambda world, work: work.doi)
-        return text_reply("".join(spell(world, work) + "\n" for work in works))
+        return text_response("".join(spell(world, work) + "\n" for work in works))
 
 
 def truth_of(world: World, work: Work) -> dict[str, Any]:

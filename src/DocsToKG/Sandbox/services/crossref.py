@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Reply, Request, json_reply, text_reply, unknown_to_us
+from DocsToKG.Sandbox.messages import Request, Response, json_response, text_response, unknown_parameter
+from DocsToKG.Sandbox.services.base import Service
 from DocsToKG.Sandbox.services.doi import target_of
-from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Work
 
 _POOLS = {"public": (5, 1), "polite": (10, 3)}
@@ -19,46 +19,43 @@ _FIELDS = (
 _CREATIVE = {"cc-by": "by/4.0", "cc-by-nc": "by-nc/4.0", "cc-by-nc-nd": "by-nc-nd/4.0"}
 
 
-class Crossref:
+class Crossref(Service):
     name = "crossref"
     hosts = ("api.crossref.org",)
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
-        reply = self._answer(request)
+    def answer(self, request: Request) -> Response:
+        response = self._answer(request)
         polite = "mailto" in request.query or "mailto:" in request.headers.get("user-agent", "")
         pool = "polite" if polite else "public"
         rate, concurrent = _POOLS[pool]
-        reply.headers |= {
+        response.headers |= {
             "x-api-pool": pool,
-            "x-rate-limit-limit": str(int(rate * self._web.limits.rate_factor) or 1),
+            "x-rate-limit-limit": str(int(rate * self._context.limits.rate_factor) or 1),
             "x-rate-limit-interval": "1s",
             "x-concurrency-limit": str(concurrent),
         }
-        return reply
+        return response
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: Request) -> Response:
         path = request.path.removeprefix("/v1")
         if path == "/works":
             return self._list(request)
         doi = path.removeprefix("/works/").removesuffix("/agency").removesuffix("/transform")
-        work = self._web.world.by_doi(doi) if path.startswith("/works/") else None
+        work = self._context.world.by_doi(doi) if path.startswith("/works/") else None
         if work is None or not work.in_crossref:
-            return text_reply("Resource not found.", 404, "text/plain")
-        if trouble := self._web.index_trouble(work, self.name):
-            return trouble
+            return text_response("Resource not found.", 404, "text/plain")
+        if fault_response := self._context.index_fault(work, self.name):
+            return fault_response
         if path.endswith("/agency"):
             return _message("work-agency", {"DOI": work.doi.lower(), "agency": {"id": "crossref", "label": "Crossref"}})
         if path.endswith("/transform"):
-            return Reply(200, json_reply(record(work)).body, "application/vnd.citationstyles.csl+json")
+            return Response(200, json_response(record(work)).body, "application/vnd.citationstyles.csl+json")
         return _message("work", record(work))
 
-    def _list(self, request: Request) -> Reply:
+    def _list(self, request: Request) -> Response:
         filters = [word for word in request.query.get("filter", "").split(",") if word]
         rows, offset = request.query.get("rows", "20"), request.query.get("offset", "0")
-        wrong = unknown_to_us(request, _KNOWN) or next((w for w in filters if not w.startswith("doi:")), None)
+        wrong = unknown_parameter(request, _KNOWN) or next((w for w in filters if not w.startswith("doi:")), None)
         if wrong is not None:
             return _failure("parameter-not-allowed", wrong, "unknown to the sandbox")
         if not rows.isdecimal() or int(rows[:6]) > _MAX_ROWS or not offset.isdecimal():
@@ -80,7 +77,7 @@ class Crossref:
 
     def _asked(self, filters: list[str], request: Request) -> list[Work]:
         """Those that the filter names, else all; of these the ones whose title, journal or authors have the words."""
-        world = self._web.world
+        world = self._context.world
         named = [world.by_doi(word.removeprefix("doi:")) for word in filters[:_MAX_ROWS]]
         works = [work for work in named if work] if filters else [world.work(n) for n in range(world.count)]
         words = request.query.get("query", "").lower().split()[:20]
@@ -99,9 +96,9 @@ def _start(cursor: str) -> int | None:
     return int(number) if cursor.startswith("sandbox-") and number.isdecimal() else None
 
 
-def _failure(kind: str, value: str, message: str, *, status: int = 400) -> Reply:
+def _failure(kind: str, value: str, message: str, *, status: int = 400) -> Response:
     problem = {"type": kind, "value": value, "message": message}
-    return json_reply({"status": "failed", "message-type": "validation-failure", "message": [problem]}, status)
+    return json_response({"status": "failed", "message-type": "validation-failure", "message": [problem]}, status)
 
 
 def record(work: Work) -> dict[str, Any]:
@@ -142,5 +139,5 @@ def _licences(work: Work, date: list[int]) -> list[dict[str, Any]]:
     return [{"URL": url, "start": {"date-parts": [date]}, "delay-in-days": 0, "content-version": "vor"}]
 
 
-def _message(kind: str, message: Any) -> Reply:
-    return json_reply({"status": "ok", "message-type": kind, "message-version": "1.0.0", "message": message})
+def _message(kind: str, message: Any) -> Response:
+    return json_response({"status": "ok", "message-type": kind, "message-version": "1.0.0", "message": message})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from DocsToKG.Sandbox.artifacts import file_reply
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, unknown_to_us
 from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
-from DocsToKG.Sandbox.services.jats import jats
-from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.messages import Request, Response, html_response, json_response, unknown_parameter
+from DocsToKG.Sandbox.services.base import Service
+from DocsToKG.Sandbox.services.file_responses import file_response
+from DocsToKG.Sandbox.services.pages import jats
 from DocsToKG.Sandbox.works import Work
 
 _ROOT = "/europepmc/webservices/rest"
@@ -28,41 +28,38 @@ def _is_known(term: str) -> bool:
     return re.fullmatch(r'"?[\w .,-]*"?', term) is not None and not re.search(r"\b(?:AND|NOT)\b", term)
 
 
-class EuropePmc:
+class EuropePmc(Service):
     name = "europepmc"
     hosts = ("www.ebi.ac.uk", "europepmc.org")
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         if request.host == "europepmc.org":
             return self._render(request)
         if request.path == f"{_ROOT}/search":
             return self._search(request)
         if match := re.fullmatch(_ROOT + r"/PMC(\d{1,12})/fullTextXML", request.path):
-            work = self._web.world.by_number(int(match[1]), PMC_BASE, "pmcid")
+            work = self._context.world.by_number(int(match[1]), PMC_BASE, "pmcid")
             if work:
-                return Reply(200, jats(work), "application/xml")
-        return html_reply("404", "<h1>Not Found</h1>", 404)
+                return Response(200, jats(work), "application/xml")
+        return html_response("404", "<h1>Not Found</h1>", 404)
 
-    def _search(self, request: Request) -> Reply:
+    def _search(self, request: Request) -> Response:
         query = request.query.get("query", "").strip()[:8000]
-        name = unknown_to_us(request, _KNOWN)
+        name = unknown_parameter(request, _KNOWN)
         terms = re.split(r"\s+OR\s+", query.strip("()"))
         if name is None and not all(map(_is_known, terms)):
             name = "query"
         if name is not None or request.query.get("format", "json") != "json":
-            return json_reply({"errCode": 400, "errMsg": f"{name or 'format'} is unknown to the sandbox"}, 400)
+            return json_response({"errCode": 400, "errMsg": f"{name or 'format'} is unknown to the sandbox"}, 400)
         works = list({work.index: work for term in terms for work in self._found(term)}.values())
-        if len(works) == 1 and (trouble := self._web.index_trouble(works[0], self.name)):
-            return trouble
+        if len(works) == 1 and (fault_response := self._context.index_fault(works[0], self.name)):
+            return fault_response
         size = request.query.get("pageSize", "25")
         start = request.query.get("cursorMark", "*").removeprefix("sandbox-")
         first = int(start) if start.isdecimal() else 0
         shown = works[first : first + (int(size) if size.isdecimal() else 25)]
         after = first + len(shown)
-        return json_reply(
+        return json_response(
             {
                 "version": "6.9",
                 "hitCount": len(works),
@@ -77,13 +74,13 @@ class EuropePmc:
         if ":" in term:
             work = self._find(term)
             return [work] if work else []
-        world, words = self._web.world, term.lower().strip('"').split()
+        world, words = self._context.world, term.lower().strip('"').split()
         works = (world.work(number) for number in range(world.count)) if words else iter(())
         return [work for work in works if work.pmid and all(word in work.title.lower() for word in words)]
 
     def _find(self, query: str) -> Work | None:
         """Only works in PubMed are known here."""
-        world = self._web.world
+        world = self._context.world
         if match := _BY_DOI.fullmatch(query):
             work = world.by_doi(match[1])
             return work if work and work.pmid else None
@@ -93,17 +90,17 @@ class EuropePmc:
             return world.by_number(int(match[1]), PMID_BASE, "pmid")
         return None
 
-    def _render(self, request: Request) -> Reply:
+    def _render(self, request: Request) -> Response:
         number = re.fullmatch(r"/articles/PMC(\d{1,12})", request.path)
         if request.path == "/backend/ptpmcrender.fcgi":
             number = re.fullmatch(r"PMC(\d{1,12})", request.query.get("accid", ""))
-        work = self._web.world.by_number(int(number[1]), PMC_BASE, "pmcid") if number else None
+        work = self._context.world.by_number(int(number[1]), PMC_BASE, "pmcid") if number else None
         copy = work.copy("europepmc") if work else None
         if work is None or copy is None:
-            return html_reply("Not found", "<h1>Article not found</h1>", 404)
+            return html_response("Not found", "<h1>Article not found</h1>", 404)
         if "pdf" in request.query or request.query.get("blobtype") == "pdf":
-            return file_reply(self._web, request, work, copy)
-        return html_reply("Europe PMC", f"<h1>{work.pmcid}</h1>")
+            return file_response(self._context, request, work, copy)
+        return html_response("Europe PMC", f"<h1>{work.pmcid}</h1>")
 
 
 def record(work: Work) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, unknown_to_us
 from DocsToKG.Sandbox.identifiers import OPENALEX_BASE, PMID_BASE
+from DocsToKG.Sandbox.messages import Request, Response, html_response, json_response, unknown_parameter
+from DocsToKG.Sandbox.services.base import Service
 from DocsToKG.Sandbox.services.unpaywall import listed_copies
-from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Copy, Work
 
 _MAX_VALUES = 100
@@ -39,36 +39,33 @@ class BadFilter(ValueError):
     """A filter or cursor that the service would refuse."""
 
 
-class OpenAlex:
+class OpenAlex(Service):
     name = "openalex"
     hosts = ("api.openalex.org", "content.openalex.org")
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         key = _key(request)
         if key == "":
-            return json_reply({"error": "Invalid API key", "message": "omit api_key when you have none"}, 401)
+            return json_response({"error": "Invalid API key", "message": "omit api_key when you have none"}, 401)
         if request.host == "content.openalex.org":
-            return json_reply({"error": "Not cached" if key else "API key required"}, 404 if key else 401)
+            return json_response({"error": "Not cached" if key else "API key required"}, 404 if key else 401)
         try:
             _check(request)
-            reply = self._list(request) if request.path == "/works" else self._single(request)
+            response = self._list(request) if request.path == "/works" else self._single(request)
         except BadFilter as error:
-            reply = json_reply({"error": "Invalid query parameters error.", "message": str(error)}, 400)
-        limit = str(int(100 * self._web.limits.rate_factor) or 1)
-        reply.headers |= {"X-RateLimit-Limit": limit, "X-RateLimit-Remaining": limit, "X-RateLimit-Reset": "1"}
-        return reply
+            response = json_response({"error": "Invalid query parameters error.", "message": str(error)}, 400)
+        limit = str(int(100 * self._context.limits.rate_factor) or 1)
+        response.headers |= {"X-RateLimit-Limit": limit, "X-RateLimit-Remaining": limit, "X-RateLimit-Reset": "1"}
+        return response
 
-    def _single(self, request: Request) -> Reply:
+    def _single(self, request: Request) -> Response:
         work = self._find(request.path.removeprefix("/works/"))
         if work is None:
-            return html_reply("404 Not Found", "<h1>Not Found</h1>", 404)
-        return self._web.index_trouble(work, self.name) or json_reply(_selected(record(work), request))
+            return html_response("404 Not Found", "<h1>Not Found</h1>", 404)
+        return self._context.index_fault(work, self.name) or json_response(_selected(record(work), request))
 
     def _find(self, name: str) -> Work | None:
-        world = self._web.world
+        world = self._context.world
         name = name.removeprefix("https://openalex.org/")
         lowered = name.lower()
         for start in ("doi:", "https://doi.org/", "https:/doi.org/"):
@@ -83,20 +80,20 @@ class OpenAlex:
             return world.by_number(int(name[1:]), OPENALEX_BASE, "openalex_id")
         return None
 
-    def _list(self, request: Request) -> Reply:
+    def _list(self, request: Request) -> Response:
         works = _sorted(list(self._matching(request)), request)
         size, start = _page(request)
         if "group_by" in request.query:
-            return json_reply({"meta": {"count": len(works)}, "results": [], "group_by": _groups(works, request)})
+            return json_response({"meta": {"count": len(works)}, "results": [], "group_by": _groups(works, request)})
         shown = works[start : start + size]
         after = start + size if start + size < len(works) else None
         meta = {"count": len(works), "per_page": size, "next_cursor": _cursor(after)}
-        return json_reply(
+        return json_response(
             {"meta": meta, "results": [_selected(record(work), request) for work in shown], "group_by": []}
         )
 
     def _matching(self, request: Request) -> Iterator[Work]:
-        world = self._web.world
+        world = self._context.world
         words = request.query.get("filter", "").split(",")
         tests = [_test(word) for word in words if word and not word.startswith("doi:")]
         names = [word.removeprefix("doi:") for word in words if word.startswith("doi:")]
@@ -111,7 +108,7 @@ class OpenAlex:
         values = [value for word in words for value in word.split("|")]
         if len(values) > _MAX_VALUES:
             raise BadFilter(f"at most {_MAX_VALUES} values may be joined with |")
-        found = [self._web.world.by_doi(value.removeprefix("https://doi.org/")) for value in values]
+        found = [self._context.world.by_doi(value.removeprefix("https://doi.org/")) for value in values]
         return [work for work in found if work]
 
 
@@ -119,7 +116,7 @@ def _check(request: Request) -> None:
     is_list = request.path == "/works"
     if is_list and len(request.target) > _MAX_TARGET:
         raise BadFilter(f"the address is longer than {_MAX_TARGET} characters")
-    name = unknown_to_us(request, _LIST if is_list else _SINGLE)
+    name = unknown_parameter(request, _LIST if is_list else _SINGLE)
     if name is not None:
         raise BadFilter(f"{name} is unknown to the sandbox")
 
@@ -232,7 +229,7 @@ def _location_id(work: Work, copy: Copy) -> str:
         case "pmc":
             return f"pmh:oai:pubmedcentral.nih.gov:{(work.pmcid or '').removeprefix('PMC')}"
         case "repository":
-            return f"pmh:oai:{copy.house.host if copy.house else 'unknown'}:{work.serial}"
+            return f"pmh:oai:{copy.publisher.host if copy.publisher else 'unknown'}:{work.serial}"
     return f"doi:{work.doi.lower()}"
 
 

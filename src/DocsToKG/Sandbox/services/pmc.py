@@ -6,12 +6,11 @@ import json
 import re
 from hashlib import md5
 
-from DocsToKG.Sandbox.artifacts import file_reply
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, redirect, text_reply
 from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
-from DocsToKG.Sandbox.services.jats import jats
-from DocsToKG.Sandbox.services.pages import meta
-from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.messages import Request, Response, html_response, json_response, redirect, text_response
+from DocsToKG.Sandbox.services.base import Service
+from DocsToKG.Sandbox.services.file_responses import file_response
+from DocsToKG.Sandbox.services.pages import jats, meta
 from DocsToKG.Sandbox.works import Work
 from DocsToKG.Sandbox.world import World
 
@@ -20,14 +19,11 @@ _PMCID = re.compile(r"PMC(\d{1,12})")
 _MAX_IDS = 200
 
 
-class Pmc:
+class Pmc(Service):
     name = "pmc"
     hosts = (_BUCKET, "pmc.ncbi.nlm.nih.gov", "www.ncbi.nlm.nih.gov")
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         if request.host == _BUCKET:
             return self._listing(request) if request.path == "/" else self._object(request)
         if request.path.startswith("/tools/idconv/api/v1/articles"):
@@ -40,61 +36,61 @@ class Pmc:
 
     def _by_pmcid(self, text: str) -> Work | None:
         match = _PMCID.match(text)
-        return self._web.world.by_number(int(match[1]), PMC_BASE, "pmcid") if match else None
+        return self._context.world.by_number(int(match[1]), PMC_BASE, "pmcid") if match else None
 
-    def _listing(self, request: Request) -> Reply:
+    def _listing(self, request: Request) -> Response:
         prefix = request.query.get("prefix", "")
         work = self._by_pmcid(prefix)
         name = f"{work.pmcid}.1/" if work and f"{work.pmcid}.1/".startswith(prefix) else None
-        if work and name and (trouble := self._web.index_trouble(work, self.name)):
-            return trouble
+        if work and name and (fault_response := self._context.index_fault(work, self.name)):
+            return fault_response
         found = f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" if name else ""
         text = (
             '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
             f"<Name>pmc-oa-opendata</Name><KeyCount>{int(bool(name))}</KeyCount><IsTruncated>false</IsTruncated>"
             f"{found}</ListBucketResult>"
         )
-        return text_reply(text, content_type="application/xml")
+        return text_response(text, content_type="application/xml")
 
-    def _object(self, request: Request) -> Reply:
+    def _object(self, request: Request) -> Response:
         match = re.fullmatch(r"/(?:metadata/|PMC\d+\.1/)(PMC\d{1,12})\.1\.(json|pdf|xml|txt)", request.path)
         work = self._by_pmcid(match[1]) if match else None
         copy = work.copy("pmc") if work else None
         if not match or work is None or copy is None:
-            return text_reply("<Error><Code>NoSuchKey</Code></Error>", 404, "application/xml")
+            return text_response("<Error><Code>NoSuchKey</Code></Error>", 404, "application/xml")
         if match[2] == "pdf":
-            return file_reply(self._web, request, work, copy)
+            return file_response(self._context, request, work, copy)
         if match[2] == "json":
-            return Reply(200, json.dumps(metadata_of(self._web.world, work)).encode(), "application/json")
+            return Response(200, json.dumps(metadata_of(self._context.world, work)).encode(), "application/json")
         if match[2] == "xml":
-            return Reply(200, jats(work), "application/xml")
-        return text_reply(f"{work.title}\n")
+            return Response(200, jats(work), "application/xml")
+        return text_response(f"{work.title}\n")
 
-    def _convert(self, request: Request) -> Reply:
+    def _convert(self, request: Request) -> Response:
         names = [name for name in request.query.get("ids", "").split(",") if name]
         if not names or len(names) > _MAX_IDS:
-            return json_reply({"status": "error", "message": f"give 1 to {_MAX_IDS} ids"}, 400)
-        return json_reply({"status": "ok", "records": [self._conversion(name) for name in names]})
+            return json_response({"status": "error", "message": f"give 1 to {_MAX_IDS} ids"}, 400)
+        return json_response({"status": "ok", "records": [self._conversion(name) for name in names]})
 
     def _conversion(self, name: str) -> dict[str, object]:
-        work = self._by_pmcid(name) or self._web.world.by_doi(name)
+        work = self._by_pmcid(name) or self._context.world.by_doi(name)
         if work is None and name.isdecimal():
-            work = self._web.world.by_number(int(name[:12]), PMID_BASE, "pmid")
+            work = self._context.world.by_number(int(name[:12]), PMID_BASE, "pmid")
         if work is None or work.pmcid is None:
             return {"requested-id": name, "status": "error", "errmsg": "Identifier not found in PMC"}
         return {"requested-id": name, "pmcid": work.pmcid, "pmid": int(work.pmid or 0), "doi": work.doi, "live": True}
 
-    def _article(self, request: Request) -> Reply:
+    def _article(self, request: Request) -> Response:
         match = re.fullmatch(r"/articles/(PMC\d{1,12})/?(pdf/.*)?", request.path)
         work = self._by_pmcid(match[1]) if match else None
         if not match or work is None:
-            return html_reply("Page not available", "<h1>Page not available</h1>", 404)
+            return html_response("Page not available", "<h1>Page not available</h1>", 404)
         if match[2]:
-            return html_reply("Preparing to download ...", "<p>Preparing to download ...</p><script>pow()</script>")
+            return html_response("Preparing to download ...", "<p>Preparing to download ...</p><script>pow()</script>")
         tags = meta("citation_doi", work.doi) + meta(
             "citation_pdf_url", f"https://{request.host}{request.path}pdf/main.pdf"
         )
-        return Reply(200, f"<!DOCTYPE html><html><head>{tags}</head><body>{work.pmcid}</body></html>".encode())
+        return Response(200, f"<!DOCTYPE html><html><head>{tags}</head><body>{work.pmcid}</body></html>".encode())
 
 
 def metadata_of(world: World, work: Work) -> dict[str, object]:

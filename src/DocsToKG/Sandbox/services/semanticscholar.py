@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Reply, Request, json_reply, unknown_to_us
 from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
-from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.messages import Request, Response, json_response, unknown_parameter
+from DocsToKG.Sandbox.services.base import Service
 from DocsToKG.Sandbox.works import Work
 
 _ROOT = "/graph/v1/paper/"
@@ -24,41 +24,38 @@ _NOTHING: dict[str, Any] = {
 }  # fmt: skip
 
 
-class SemanticScholar:
+class SemanticScholar(Service):
     name = "semanticscholar"
     hosts = ("api.semanticscholar.org",)
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         if not request.path.startswith(_ROOT):
-            return json_reply({"message": "Not Found"}, 404)
-        if (name := unknown_to_us(request, ("fields",))) is not None:
-            return json_reply({"error": f"{name} is unknown to the sandbox"}, 400)
+            return json_response({"message": "Not Found"}, 404)
+        if (name := unknown_parameter(request, ("fields",))) is not None:
+            return json_response({"error": f"{name} is unknown to the sandbox"}, 400)
         fields = {field.partition(".")[0] for field in request.query.get("fields", "title").split(",")}
         if unknown := sorted(fields - _FIELDS - set(_NOTHING)):
-            return json_reply({"error": f"Unrecognized or unsupported fields: [{', '.join(unknown)}]"}, 400)
+            return json_response({"error": f"Unrecognized or unsupported fields: [{', '.join(unknown)}]"}, 400)
         name = request.path.removeprefix(_ROOT)
         if name == "batch":
             return self._batch(request, fields)
         work = self._find(name)
         if work is None:
-            return json_reply({"error": f"Paper with id {name[:200]} not found"}, 404)
-        return self._web.index_trouble(work, self.name) or json_reply(record(work, fields))
+            return json_response({"error": f"Paper with id {name[:200]} not found"}, 404)
+        return self._context.index_fault(work, self.name) or json_response(record(work, fields))
 
-    def _batch(self, request: Request, fields: set[str]) -> Reply:
+    def _batch(self, request: Request, fields: set[str]) -> Response:
         try:
             names = json.loads(request.body)["ids"]
         except (ValueError, TypeError, KeyError, RecursionError):
             names = None
         if request.method != "POST" or not isinstance(names, list) or len(names) > _MAX_BATCH:
-            return json_reply({"error": f"POST at most {_MAX_BATCH} ids as JSON"}, 400)
+            return json_response({"error": f"POST at most {_MAX_BATCH} ids as JSON"}, 400)
         works = [self._find(str(name)) for name in names]
-        return json_reply([record(work, fields) if work else None for work in works])
+        return json_response([record(work, fields) if work else None for work in works])
 
     def _find(self, name: str) -> Work | None:
-        world = self._web.world
+        world = self._context.world
         scheme, colon, value = name.partition(":")
         if not colon:
             index = int(name[:10], 16) if len(name) == 40 and _is_hex(name) else -1

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Reply, Request, json_reply
-from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.messages import Request, Response, json_response
+from DocsToKG.Sandbox.services.base import Service
 from DocsToKG.Sandbox.works import Work
 
 _DOAJ_SEARCH = "/api/v4/search/articles/"
 _OPENAIRE_SEARCH = "/graph/v3/research-products"
 
 
-class SmallIndexes:
+class SmallIndexes(Service):
     name = "small_indexes"
     hosts = (
         "doaj.org",
@@ -28,10 +28,7 @@ class SmallIndexes:
         "www.osti.gov",
     )
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         match request.host:
             case "doaj.org":
                 return self._doaj(request)
@@ -40,36 +37,36 @@ class SmallIndexes:
             case "api.core.ac.uk":
                 return _core(request)
             case "api.archives-ouvertes.fr":
-                return json_reply({"response": {"numFound": 0, "start": 0, "docs": []}})
+                return json_response({"response": {"numFound": 0, "start": 0, "docs": []}})
             case "www.osti.gov":
-                return json_reply([], headers={"X-Total-Count": "0"})
+                return json_response([], headers={"X-Total-Count": "0"})
             case "api.datacite.org":
                 title = "The resource you are looking for doesn't exist."
-                return json_reply({"errors": [{"status": "404", "title": title}]}, 404)
+                return json_response({"errors": [{"status": "404", "title": title}]}, 404)
             case _:
                 nothing = {"success": False, "error": "not-found", "message": "no such release"}
-                return json_reply(nothing, 404)
+                return json_response(nothing, 404)
 
-    def _doaj(self, request: Request) -> Reply:
+    def _doaj(self, request: Request) -> Response:
         if not request.path.startswith(_DOAJ_SEARCH):
-            return json_reply({"status": "forbidden"}, 403)
+            return json_response({"status": "forbidden"}, 403)
         field, _, doi = request.path.removeprefix(_DOAJ_SEARCH).partition(":")
-        work = self._web.world.by_doi(doi.strip('"')) if field == "doi" else None
+        work = self._context.world.by_doi(doi.strip('"')) if field == "doi" else None
         found = [_doaj_article(work)] if work is not None and work.oa_status in ("gold", "diamond") else []
-        return json_reply({"total": len(found), "page": 1, "pageSize": 5, "results": found})
+        return json_response({"total": len(found), "page": 1, "pageSize": 5, "results": found})
 
-    def _openaire(self, request: Request) -> Reply:
+    def _openaire(self, request: Request) -> Response:
         if request.path != _OPENAIRE_SEARCH:
-            return json_reply({"message": "Not Found"}, 404)
-        work = self._web.world.by_doi(request.query.get("pid", ""))
+            return json_response({"message": "Not Found"}, 404)
+        work = self._context.world.by_doi(request.query.get("pid", ""))
         found = [_openaire_product(work)] if work is not None and work.copy("repository") is not None else []
-        return json_reply({"header": {"numFound": len(found)}, "results": found})
+        return json_response({"header": {"numFound": len(found)}, "results": found})
 
 
-def _core(request: Request) -> Reply:
+def _core(request: Request) -> Response:
     if not request.headers.get("authorization", "").startswith("Bearer "):
-        return json_reply({"message": "Rate limit exceeded"}, 401)
-    return json_reply({"totalHits": 0, "limit": 5, "offset": 0, "results": []})
+        return json_response({"message": "Rate limit exceeded"}, 401)
+    return json_response({"totalHits": 0, "limit": 5, "offset": 0, "results": []})
 
 
 def _doaj_article(work: Work) -> dict[str, Any]:

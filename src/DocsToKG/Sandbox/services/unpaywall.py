@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply
-from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.messages import Request, Response, html_response, json_response
+from DocsToKG.Sandbox.services.base import Service
 from DocsToKG.Sandbox.works import Copy, Work
 
 _REFUSED_ENDINGS = ("example.com", "example.org.invalid")
 
 
-class Unpaywall:
+class Unpaywall(Service):
     name = "unpaywall"
     hosts = ("api.unpaywall.org",)
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         if not request.path.startswith("/v2/"):
-            return html_reply("404 Not Found", "<h1>Not Found</h1>", 404)
+            return html_response("404 Not Found", "<h1>Not Found</h1>", 404)
         email = request.query.get("email", "")
         if "@" not in email or email.endswith(_REFUSED_ENDINGS):
             return _refusal("Please use your own email address in API calls. See http://unpaywall.org/products/api")
-        work = self._web.world.by_doi(request.path.removeprefix("/v2/"))
+        work = self._context.world.by_doi(request.path.removeprefix("/v2/"))
         if work is None or not work.in_crossref:
-            return html_reply("404 Not Found", "<h1>Not Found</h1><p>The DOI is not in the index.</p>", 404)
-        return self._web.index_trouble(work, self.name) or json_reply(record(work))
+            return html_response("404 Not Found", "<h1>Not Found</h1><p>The DOI is not in the index.</p>", 404)
+        return self._context.index_fault(work, self.name) or json_response(record(work))
 
 
 def record(work: Work) -> dict[str, Any]:
@@ -67,7 +64,7 @@ def listed_copies(work: Work) -> list[Copy]:
 
 def _location(work: Work, copy: Copy) -> dict[str, Any]:
     pdf = copy.pdf_url if copy.listed == "pdf" else None
-    house = copy.house.name if copy.house and copy.kind == "repository" else None
+    publisher = copy.publisher.name if copy.publisher and copy.kind == "repository" else None
     return {
         "url": pdf or copy.landing_url,
         "url_for_pdf": pdf,
@@ -78,7 +75,7 @@ def _location(work: Work, copy: Copy) -> dict[str, Any]:
         "is_best": False,
         "pmh_id": _pmh_id(work, copy),
         "endpoint_id": None,
-        "repository_institution": house,
+        "repository_institution": publisher,
         "oa_date": work.date,
         "evidence": "deprecated",
         "updated": "deprecated",
@@ -91,10 +88,10 @@ def _pmh_id(work: Work, copy: Copy) -> str | None:
             return f"oai:arXiv.org:{work.arxiv_id}"
         case "pmc":
             return f"oai:pubmedcentral.nih.gov:{(work.pmcid or '').removeprefix('PMC')}"
-        case "repository" if copy.house:
-            return f"oai:{copy.house.host}:{work.serial}"
+        case "repository" if copy.publisher:
+            return f"oai:{copy.publisher.host}:{work.serial}"
     return None
 
 
-def _refusal(message: str) -> Reply:
-    return json_reply({"HTTP_status_code": 422, "error": True, "message": message}, 422)
+def _refusal(message: str) -> Response:
+    return json_response({"HTTP_status_code": 422, "error": True, "message": message}, 422)

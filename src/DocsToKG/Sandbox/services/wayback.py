@@ -10,11 +10,19 @@ from email.utils import format_datetime
 from hashlib import sha1
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from DocsToKG.Sandbox.artifacts import file_reply
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, redirect, text_reply, unknown_to_us
-from DocsToKG.Sandbox.houses import indexes_in
+from DocsToKG.Sandbox.messages import (
+    Request,
+    Response,
+    html_response,
+    json_response,
+    redirect,
+    text_response,
+    unknown_parameter,
+)
+from DocsToKG.Sandbox.publishers import indexes_in
+from DocsToKG.Sandbox.services.base import Service
+from DocsToKG.Sandbox.services.file_responses import file_response
 from DocsToKG.Sandbox.services.pages import landing_page
-from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Copy, Work
 
 _FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
@@ -53,14 +61,11 @@ class Capture:
         return [key, self.timestamp, self.original, self.mimetype, str(self.status), digest, str(len(self.body) + 400)]
 
 
-class Wayback:
+class Wayback(Service):
     name = "wayback"
     hosts = ("web.archive.org", "archive.org")
 
-    def __init__(self, web: Web) -> None:
-        self._web = web
-
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Response:
         if request.path == "/cdx/search/cdx":
             return self._index(request)
         if request.path == "/wayback/available":
@@ -73,7 +78,7 @@ class Wayback:
         """The work whose captured publisher address this is, in either scheme."""
         bare = re.sub(r"^https?:/+", "", url)
         for index in indexes_in(url):
-            work = self._web.world.by_index(index)
+            work = self._context.world.by_index(index)
             copy = work.copy("publisher") if work and work.copy("wayback") else None
             if work and copy and f"https://{bare}" in (copy.pdf_url, copy.landing_url):
                 return work, copy
@@ -86,45 +91,45 @@ class Wayback:
         work, copy = found
         stamp = _stamp(work)
         if url.endswith(copy.pdf_url.partition("://")[2]):
-            body = self._web.world.file_of(work, copy)
+            body = self._context.world.file_of(work, copy)
             missing = Capture(_EARLY, copy.pdf_url, "text/html", 404, b"gone")
             return [missing, Capture(stamp, copy.pdf_url, "application/pdf", 200, body)]
         return [Capture(stamp, copy.landing_url, "text/html", 200, landing_page(work, copy).body)]
 
-    def _index(self, request: Request) -> Reply:
+    def _index(self, request: Request) -> Response:
         url, match = request.query.get("url", ""), request.query.get("matchType", "exact")
-        name = unknown_to_us(request, _KNOWN) or ("matchType" if match not in _MATCHES else None)
+        name = unknown_parameter(request, _KNOWN) or ("matchType" if match not in _MATCHES else None)
         if name is not None:
-            return text_reply(f"{name} is unknown to the sandbox\n", 400)
+            return text_response(f"{name} is unknown to the sandbox\n", 400)
         rows = [capture.row() for capture in (self._captures(url) if match == "exact" else self._under(url, match))]
         first, last = request.query.get("from", ""), request.query.get("to", "")
         rows = [row for row in rows if row[1][: len(first)] >= first and row[1][: len(last)] <= last]
         try:
             rows = [row for row in rows if _passes(row, request)]
         except re.error:
-            return text_reply("Bad filter\n", 400)
+            return text_response("Bad filter\n", 400)
         limit = request.query.get("limit", "")
         if re.fullmatch(r"-?\d{1,6}", limit):
             rows = rows[: int(limit)] if int(limit) >= 0 else rows[int(limit) :]
         shown = [name for name in request.query.get("fl", "").split(",") if name] or list(_FIELDS)
         if not set(shown) <= set(_FIELDS):
-            return text_reply("Bad fl\n", 400)
+            return text_response("Bad fl\n", 400)
         rows = [[row[_FIELDS.index(name)] for name in shown] for row in rows]
         if request.query.get("output") == "json":
-            return json_reply([shown, *rows] if rows else [])
-        return text_reply("".join(" ".join(row) + "\n" for row in rows))
+            return json_response([shown, *rows] if rows else [])
+        return text_response("".join(" ".join(row) + "\n" for row in rows))
 
     def _under(self, url: str, match: str) -> list[Capture]:
         """The captures below an address, or of its host."""
         bare = re.sub(r"^https?:/+", "", url).rstrip("*")
         sought = bare.partition("/")[0] + "/" if match == "host" else bare
-        works = map(self._web.world.work, range(self._web.world.count))
+        works = map(self._context.world.work, range(self._context.world.count))
         copies = (copy for work in works if work.copy("wayback") and (copy := work.copy("publisher")))
         addresses = [address for copy in copies for address in (copy.pdf_url, copy.landing_url)]
         under = [address for address in addresses if address.partition("://")[2].startswith(sought)]
         return [capture for address in under for capture in self._captures(address)]
 
-    def _available(self, request: Request) -> Reply:
+    def _available(self, request: Request) -> Response:
         url = request.query.get("url", "")
         good = [capture for capture in self._captures(url) if capture.status == 200]
         closest = {
@@ -133,9 +138,9 @@ class Wayback:
             "url": f"http://web.archive.org/web/{good[-1].timestamp}/{good[-1].original}" if good else "",
             "timestamp": good[-1].timestamp if good else "",
         }
-        return json_reply({"url": url, "archived_snapshots": {"closest": closest} if good else {}})
+        return json_response({"url": url, "archived_snapshots": {"closest": closest} if good else {}})
 
-    def _replay(self, request: Request, match: re.Match[str]) -> Reply:
+    def _replay(self, request: Request, match: re.Match[str]) -> Response:
         url = match[3] if "://" in match[3] else unquote(match[3])
         captures = self._captures(url)
         exact = next((capture for capture in captures if capture.timestamp == match[1]), None)
@@ -143,29 +148,29 @@ class Wayback:
             return _no_capture()
         if exact is None:
             nearest = captures[-1]
-            reply = redirect(f"https://web.archive.org/web/{nearest.timestamp}{match[2] or ''}/{nearest.original}")
-            reply.headers["X-Archive-Redirect-Reason"] = f"found capture at {nearest.timestamp}"
-            return reply
+            response = redirect(f"https://web.archive.org/web/{nearest.timestamp}{match[2] or ''}/{nearest.original}")
+            response.headers["X-Archive-Redirect-Reason"] = f"found capture at {nearest.timestamp}"
+            return response
         return self._stored(request, exact, raw=match[2] is not None)
 
-    def _stored(self, request: Request, capture: Capture, *, raw: bool) -> Reply:
+    def _stored(self, request: Request, capture: Capture, *, raw: bool) -> Response:
         found = self._find(capture.original)
         if capture.mimetype == "application/pdf" and found and not raw:
-            reply = html_reply(
+            response = html_response(
                 "Wayback Machine", f"<iframe src='/web/{capture.timestamp}if_/{capture.original}'></iframe>"
             )
         elif capture.mimetype == "application/pdf" and found:
             work = found[0]
-            reply = file_reply(self._web, request, work, work.copy("wayback") or found[1])
+            response = file_response(self._context, request, work, work.copy("wayback") or found[1])
         else:
-            reply = Reply(capture.status, capture.body)
+            response = Response(capture.status, capture.body)
         moment = datetime.strptime(capture.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-        reply.headers |= {
+        response.headers |= {
             "Memento-Datetime": format_datetime(moment, usegmt=True),
             "X-Archive-Src": "sandbox-crawl.warc.gz",
             "X-Archive-Orig-Content-Type": capture.mimetype,
         }
-        return reply
+        return response
 
 
 def _stamp(work: Work) -> str:
@@ -186,5 +191,5 @@ def _passes(row: list[str], request: Request) -> bool:
     return True
 
 
-def _no_capture() -> Reply:
-    return html_reply("Wayback Machine", "<p>The Wayback Machine has not archived that URL.</p>", 404)
+def _no_capture() -> Response:
+    return html_response("Wayback Machine", "<p>The Wayback Machine has not archived that URL.</p>", 404)

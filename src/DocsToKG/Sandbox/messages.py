@@ -1,7 +1,7 @@
-"""One request and one reply, as values.
+"""One request and one response, as values.
 
-Knows how HTTP/1.1 text becomes a `Request` and how a `Reply` becomes header bytes (RFC 9112). Does no I/O.
-A reply may ask to be delivered badly: slowly, in part, or cut off; the server carries that out.
+Knows how HTTP/1.1 text becomes a `Request` and how a `Response` becomes header bytes (RFC 9112). Does no I/O.
+A response may ask to be delivered badly: slowly, in part, or cut off; the server carries that out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Request:
 class Delivery:
     """How the body leaves: `whole`, `slow`, `stall`, `cut`, `chunked`, `chunked-cut` or `reset`.
 
-    `share` is how much of it gets out before the trouble, `seconds` how long the trouble lasts.
+    `share` is how much of it gets out before the fault_response, `seconds` how long the fault_response lasts.
     """
 
     mode: str = "whole"
@@ -63,14 +63,14 @@ class Delivery:
 WHOLE = Delivery()
 
 
-def unknown_to_us(request: Request, known: Iterable[str]) -> str | None:
+def unknown_parameter(request: Request, known: Iterable[str]) -> str | None:
     """The first parameter that a stand-in would ignore: it is refused, so that nobody takes silence for an answer."""
     names = [name for name, _ in parse_qsl(request.raw_query, keep_blank_values=True)]
     return next((name for name in names if name not in set(known)), None)
 
 
 @dataclass(slots=True)
-class Reply:
+class Response:
     """`work` is the index of the work whose file this is; only such bodies count as files sent.
 
     `later` builds the body in another thread, for the few answers that take long.
@@ -85,24 +85,24 @@ class Reply:
     later: Callable[[], bytes] | None = None
 
 
-def json_reply(value: Any, status: int = 200, *, headers: Mapping[str, str] | None = None) -> Reply:
+def json_response(value: Any, status: int = 200, *, headers: Mapping[str, str] | None = None) -> Response:
     body = json.dumps(value, ensure_ascii=False).encode()
-    return Reply(status, body, "application/json", dict(headers or {}))
+    return Response(status, body, "application/json", dict(headers or {}))
 
 
-def text_reply(text: str, status: int = 200, content_type: str = "text/plain; charset=utf-8") -> Reply:
-    return Reply(status, text.encode(), content_type)
+def text_response(text: str, status: int = 200, content_type: str = "text/plain; charset=utf-8") -> Response:
+    return Response(status, text.encode(), content_type)
 
 
-def html_reply(title: str, inner: str, status: int = 200) -> Reply:
+def html_response(title: str, inner: str, status: int = 200) -> Response:
     page = f"<!DOCTYPE html>\n<html lang='en'><head><title>{title}</title></head><body>{inner}</body></html>\n"
-    return Reply(status, page.encode())
+    return Response(status, page.encode())
 
 
-def redirect(location: str, status: int = 302) -> Reply:
-    reply = html_reply("Moved", f"<a href='{location}'>Moved</a>", status)
-    reply.headers["Location"] = location
-    return reply
+def redirect(location: str, status: int = 302) -> Response:
+    response = html_response("Moved", f"<a href='{location}'>Moved</a>", status)
+    response.headers["Location"] = location
+    return response
 
 
 def parse_head(head: bytes) -> Request:
@@ -137,17 +137,17 @@ def body_length(request: Request) -> int:
     return int(text)
 
 
-def render_head(reply: Reply, *, now: float, keep_alive: bool) -> bytes:
+def render_head(response: Response, *, now: float, keep_alive: bool) -> bytes:
     """Status line and headers. Length or chunking follows from the body and its delivery."""
-    lines = [f"HTTP/1.1 {reply.status} {_phrase(reply.status)}", f"Date: {formatdate(now, usegmt=True)}"]
-    if reply.body or reply.status not in (204, 304):
-        lines.append(f"Content-Type: {reply.content_type}")
-        if reply.delivery.mode.startswith("chunked"):
+    lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}", f"Date: {formatdate(now, usegmt=True)}"]
+    if response.body or response.status not in (204, 304):
+        lines.append(f"Content-Type: {response.content_type}")
+        if response.delivery.mode.startswith("chunked"):
             lines.append("Transfer-Encoding: chunked")
         else:
-            lines.append(f"Content-Length: {len(reply.body)}")
+            lines.append(f"Content-Length: {len(response.body)}")
     lines.append(f"Connection: {'keep-alive' if keep_alive else 'close'}")
-    lines.extend(f"{name}: {value}" for name, value in reply.headers.items())
+    lines.extend(f"{name}: {value}" for name, value in response.headers.items())
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 

@@ -12,10 +12,10 @@ from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 from hashlib import md5, sha256
 
-from DocsToKG.Sandbox.draw import choose
-from DocsToKG.Sandbox.exchange import Delivery, Reply, Request, html_reply, redirect
-from DocsToKG.Sandbox.houses import PRIVATE_PLACES
-from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.messages import Delivery, Request, Response, html_response, redirect
+from DocsToKG.Sandbox.publishers import PRIVATE_PLACES
+from DocsToKG.Sandbox.seeded_random import choose
+from DocsToKG.Sandbox.services.base import Context
 from DocsToKG.Sandbox.works import Copy, Work
 
 _BOMB_MIB = 256
@@ -29,23 +29,23 @@ _BODY_FAULTS = {
 }
 
 
-def file_reply(web: Web, request: Request, work: Work, copy: Copy) -> Reply:
+def file_response(context: Context, request: Request, work: Work, copy: Copy) -> Response:
     """The answer to a request for the file of a copy."""
     fault = copy.fault or ""
     if request.method == "HEAD" and fault == "no_head":
-        web.meet(fault)
-        return Reply(405, b"", "text/plain", {"Allow": "GET"})
-    trouble = web.status_trouble(work, copy.kind, fault) or wall(web, request, work, copy)
-    return trouble or _impostor(web, work, fault) or _true_file(web, request, work, copy)
+        context.meet(fault)
+        return Response(405, b"", "text/plain", {"Allow": "GET"})
+    fault_response = context.status_fault(work, copy.kind, fault) or blocking_page(context, request, work, copy)
+    return fault_response or _wrong_body(context, work, fault) or _true_file(context, request, work, copy)
 
 
-def wall(web: Web, request: Request, work: Work, copy: Copy) -> Reply | None:
+def blocking_page(context: Context, request: Request, work: Work, copy: Copy) -> Response | None:
     """What stands before every page of a host that does not want programs, or is built badly."""
     fault = copy.fault or ""
-    reply = _wall(web, request, work, fault)
-    if reply:
-        web.meet(fault)
-    return reply
+    response = _blocking_page(context, request, work, fault)
+    if response:
+        context.meet(fault)
+    return response
 
 
 def bare_target(request: Request) -> str:
@@ -53,7 +53,7 @@ def bare_target(request: Request) -> str:
     return _LOOP_MARK.sub("", request.target)
 
 
-def _wall(web: Web, request: Request, work: Work, fault: str) -> Reply | None:
+def _blocking_page(context: Context, request: Request, work: Work, fault: str) -> Response | None:
     match fault:
         case "challenge_403" | "challenge_200":
             return _challenge(403 if fault == "challenge_403" else 200)
@@ -62,63 +62,63 @@ def _wall(web: Web, request: Request, work: Work, fault: str) -> Reply | None:
         case "redirect_loop":
             return _loop(request, "hop", 2)
         case "redirect_private":
-            return redirect(choose(PRIVATE_PLACES, web.world.seed, work.index, "private"))
+            return redirect(choose(PRIVATE_PLACES, context.world.seed, work.index, "private"))
     return None
 
 
-def _challenge(status: int) -> Reply:
+def _challenge(status: int) -> Response:
     inner = "<noscript>Enable JavaScript and cookies to continue</noscript><script src='https://challenges.cloudflare.com/'>"
-    reply = html_reply("Just a moment...", inner + "</script>", status)
-    reply.headers["cf-mitigated"] = "challenge"
+    response = html_response("Just a moment...", inner + "</script>", status)
+    response.headers["cf-mitigated"] = "challenge"
     # A cache that believes this keeps the challenge in place of the paper.
-    reply.headers["Cache-Control"] = "max-age=3600"
-    return reply
+    response.headers["Cache-Control"] = "max-age=3600"
+    return response
 
 
-def _loop(request: Request, mark: str, hops: int) -> Reply:
+def _loop(request: Request, mark: str, hops: int) -> Response:
     bare = bare_target(request)
     step = int(request.query.get(mark, "0")[:1] or 0)
     join = "&" if "?" in bare else "?"
     target = f"{bare}{join}{mark}={step + 1}" if step < hops else bare
-    reply = redirect(f"https://{request.host}{target}")
+    response = redirect(f"https://{request.host}{target}")
     if mark == "cookieSet":
-        reply.headers["Set-Cookie"] = f"probe={step}; Path=/"
-    return reply
+        response.headers["Set-Cookie"] = f"probe={step}; Path=/"
+    return response
 
 
-def _impostor(web: Web, work: Work, fault: str) -> Reply | None:
+def _wrong_body(context: Context, work: Work, fault: str) -> Response | None:
     """A body that is not the paper, under the name of one."""
     match fault:
         case "html_as_pdf":
-            reply = html_reply("Article", "<p>Please use the reader to view this article.</p>" * 40)
+            response = html_response("Article", "<p>Please use the reader to view this article.</p>" * 40)
         case "tiny_stub":
-            reply = Reply(200, b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n% nothing here\n%%EOF\n")
+            response = Response(200, b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n% nothing here\n%%EOF\n")
         case "wrong_article":
-            reply = Reply(200, web.world.wrong_file_for(work))
+            response = Response(200, context.world.wrong_file_for(work))
         case "cover_only" | "first_page" | "supplement" | "notice":
-            reply = Reply(200, web.world.part_for(work, fault))
+            response = Response(200, context.world.part_for(work, fault))
         case "gzip_bomb":
-            reply = Reply(200, gzip_bomb(), headers={"Content-Encoding": "gzip"})
+            response = Response(200, gzip_bomb(), headers={"Content-Encoding": "gzip"})
         case _:
             return None
-    web.meet(fault)
-    reply.content_type = "application/pdf"
-    return reply
+    context.meet(fault)
+    response.content_type = "application/pdf"
+    return response
 
 
-def _true_file(web: Web, request: Request, work: Work, copy: Copy) -> Reply:
-    body = web.world.file_of(work, copy)
+def _true_file(context: Context, request: Request, work: Work, copy: Copy) -> Response:
+    body = context.world.file_of(work, copy)
     headers = _validators(work, copy, body)
     if _unchanged(request, headers):
-        return Reply(304, b"", headers=headers)
-    reply = Reply(200, body, "application/pdf", headers, work=work.index)
+        return Response(304, b"", headers=headers)
+    response = Response(200, body, "application/pdf", headers, work=work.index)
     if copy.fault == "wrong_content_type":
-        web.meet(copy.fault)
-        reply.content_type = choose(_ODD_TYPES, web.world.seed, work.index, "odd type")
-    reply = _ranged(request, reply)
-    if reply.status < 300 and request.method == "GET":
-        reply.delivery = _delivery(web, work, copy)
-    return reply
+        context.meet(copy.fault)
+        response.content_type = choose(_ODD_TYPES, context.world.seed, work.index, "odd type")
+    response = _ranged(request, response)
+    if response.status < 300 and request.method == "GET":
+        response.delivery = _delivery(context, work, copy)
+    return response
 
 
 def _validators(work: Work, copy: Copy, body: bytes) -> dict[str, str]:
@@ -128,8 +128,8 @@ def _validators(work: Work, copy: Copy, body: bytes) -> dict[str, str]:
         "Last-Modified": formatdate((work.year - 1970) * 31_556_952, usegmt=True),
         "Accept-Ranges": "bytes",
     }
-    if copy.house and copy.house.cache_control:
-        headers["Cache-Control"] = copy.house.cache_control
+    if copy.publisher and copy.publisher.cache_control:
+        headers["Cache-Control"] = copy.publisher.cache_control
     return headers
 
 
@@ -144,25 +144,25 @@ def _unchanged(request: Request, headers: dict[str, str]) -> bool:
     return False
 
 
-def _ranged(request: Request, reply: Reply) -> Reply:
+def _ranged(request: Request, response: Response) -> Response:
     match = _RANGE.fullmatch(request.headers.get("range", ""))
     condition = request.headers.get("if-range")
-    if not match or (condition and condition not in (reply.headers["ETag"], reply.headers["Last-Modified"])):
-        return reply
-    total = len(reply.body)
+    if not match or (condition and condition not in (response.headers["ETag"], response.headers["Last-Modified"])):
+        return response
+    total = len(response.body)
     first, last = int(match[1]), min(int(match[2] or total), total - 1)
     if first >= total or last < first:
-        return Reply(416, b"", "text/plain", {**reply.headers, "Content-Range": f"bytes */{total}"})
-    headers = {**reply.headers, "Content-Range": f"bytes {first}-{last}/{total}"}
-    return Reply(206, reply.body[first : last + 1], reply.content_type, headers, work=reply.work)
+        return Response(416, b"", "text/plain", {**response.headers, "Content-Range": f"bytes */{total}"})
+    headers = {**response.headers, "Content-Range": f"bytes {first}-{last}/{total}"}
+    return Response(206, response.body[first : last + 1], response.content_type, headers, work=response.work)
 
 
-def _delivery(web: Web, work: Work, copy: Copy) -> Delivery:
+def _delivery(context: Context, work: Work, copy: Copy) -> Delivery:
     fault = copy.fault or ""
-    timed = {"slow": Delivery("slow", seconds=web.slow_s), "stalled": Delivery("stall", seconds=web.stall_s)}
+    timed = {"slow": Delivery("slow", seconds=context.slow_s), "stalled": Delivery("stall", seconds=context.stall_s)}
     bad = {**_BODY_FAULTS, **timed}.get(fault)
-    if bad is not None and web.spoiled(work, copy.kind, fault):
-        web.meet(fault)
+    if bad is not None and context.spoiled(work, copy.kind, fault):
+        context.meet(fault)
         return bad
     # Some servers never tell the length.
     return Delivery("chunked") if work.index % 10 == 3 else Delivery()

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from email.utils import formatdate
-from typing import Protocol
+from typing import ClassVar
 
 from DocsToKG.core.clock import Clock
-from DocsToKG.Sandbox.draw import fraction
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply
 from DocsToKG.Sandbox.faults import STATUS_FAULTS, bad_tries, fault_of_index
 from DocsToKG.Sandbox.limits import Limits
+from DocsToKG.Sandbox.messages import Request, Response, html_response
+from DocsToKG.Sandbox.seeded_random import fraction
 from DocsToKG.Sandbox.works import Work
 from DocsToKG.Sandbox.world import World
 
 
-class Service(Protocol):
-    """Answers for some hosts."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def hosts(self) -> tuple[str, ...]: ...
-
-    def answer(self, request: Request) -> Reply: ...
-
-
-class Web:
-    """The stage services play on. `slow_s` and `stall_s` are how long a slow and a stalled body last."""
+class Context:
+    """What the services of one world know. `slow_s` and `stall_s` are how long a slow and a stalled body last."""
 
     def __init__(self, *, world: World, limits: Limits, clock: Clock, slow_s: float, stall_s: float) -> None:
         self.world = world
@@ -52,24 +41,37 @@ class Web:
         """A fault was shown to a client."""
         self.met[fault] += 1
 
-    def index_trouble(self, work: Work, service: str) -> Reply | None:
+    def index_fault(self, work: Work, service: str) -> Response | None:
         """A busy or broken answer of an index service, or None when it works."""
         fault = fault_of_index(self.world.faults, self.world.seed, work.index, service)
-        return self.status_trouble(work, f"index:{service}", fault) if fault else None
+        return self.status_fault(work, f"index:{service}", fault) if fault else None
 
-    def status_trouble(self, work: Work, kind: str, fault: str) -> Reply | None:
+    def status_fault(self, work: Work, kind: str, fault: str) -> Response | None:
         """429 with Retry-After in either spelling, or 500/503, for as many tries as the fault lasts."""
         if fault not in STATUS_FAULTS or not self.spoiled(work, kind, fault):
             return None
         self.meet(fault)
         chance = fraction(self.world.seed, work.index, kind, "status")
         if fault == "server_error":
-            return html_reply("Server error", "Something went wrong.", 500 if chance < 0.5 else 503)
-        reply = html_reply("Too many requests", "Slow down.", 429)
-        reply.headers["Retry-After"] = self._retry_after(chance)
-        return reply
+            return html_response("Server error", "Something went wrong.", 500 if chance < 0.5 else 503)
+        response = html_response("Too many requests", "Slow down.", 429)
+        response.headers["Retry-After"] = self._retry_after(chance)
+        return response
 
     def _retry_after(self, chance: float) -> str:
         seconds = 1 if chance % 0.5 < 0.25 else 2
         # A date has whole seconds: round up, so that it is never in the past when it arrives.
         return str(seconds) if chance < 0.5 else formatdate(int(self.clock.now()) + 1 + seconds, usegmt=True)
+
+
+class Service(ABC):
+    """Answers for some hosts."""
+
+    name: ClassVar[str]
+    hosts: ClassVar[tuple[str, ...]]
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @abstractmethod
+    def answer(self, request: Request) -> Response: ...
