@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
+import weakref
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -262,3 +264,18 @@ def test_a_body_that_breaks_off_hands_on_no_end(rig: Rig) -> None:
     with pytest.raises(TransientFailure):
         rig.read(opened)
     rig.close(opened)
+
+
+def test_a_body_that_was_read_is_freed_at_once(rig: Rig) -> None:
+    """With it goes all that an exchange holds; left to the garbage collector it would lie there by the thousand."""
+    rig.site = lambda request: pdf()
+    opened = rig.open(rig.client(chunk_bytes=4096))
+    rig.read(opened)
+    rig.close(opened)
+    gone = weakref.ref(opened)
+    gc.disable()
+    try:
+        del opened
+        assert gone() is None
+    finally:
+        gc.enable()

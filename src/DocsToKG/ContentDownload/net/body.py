@@ -193,6 +193,7 @@ class StreamedBody:
         except WIRE_ERRORS:
             pass  # what was read counts by itself
         finally:
+            self._portions = None  # it knows this body too: what refers to itself waits for the garbage collector
             if self._permit is not None:
                 self._permit.release()
             self._tell_breakers(broken=False)
