@@ -250,7 +250,7 @@ def test_the_fields_of_the_manifest_are_listed_in_order() -> None:
 def test_the_columns_of_the_csv_files_are_listed_in_order() -> None:
     from DocsToKG.ContentDownload.api.types import AttemptStatus, Reason
     from DocsToKG.ContentDownload.telemetry.attempts import COLUMNS
-    from DocsToKG.ContentDownload.telemetry.results import RESULT_COLUMNS
+    from DocsToKG.ContentDownload.telemetry.snapshots import RESULT_COLUMNS
 
     assert listed("attempts-csv.md") == [*COLUMNS, *AttemptStatus, *Reason]
     assert listed("results-csv.md")[: len(RESULT_COLUMNS)] == list(RESULT_COLUMNS)

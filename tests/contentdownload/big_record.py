@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.ContentDownload.telemetry.folding import Folding
+from DocsToKG.ContentDownload.telemetry.rollup import Rollup
 from DocsToKG.ContentDownload.telemetry.schema import open_database
 
 # A command in a process of its own, which tells what it took.
@@ -73,7 +73,7 @@ def write_big_record(folder: Path, *, works: int = 1_000_000, with_events: bool 
             _add_events(db, works)
         _add_runs(db)
         db.execute("COMMIT")
-        Folding(db).catch_up(longest_s=600)  # as a run does while it writes
+        Rollup(db).catch_up(longest_s=600)  # as a run does while it writes
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
 

@@ -12,7 +12,7 @@ from click.testing import Result
 from tests.contentdownload.stored_corpus import Corpus, make_corpus
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.catalog.gates import gates
+from DocsToKG.ContentDownload.catalog.slo import gates
 from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.storage.paths import numbered

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.run_folder import RunFolder
-from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
+from DocsToKG.ContentDownload.telemetry.snapshots import ResultRow, write_results
 
 A, B, C = "doi:10.1/a", "doi:10.1/b", "arxiv:2001.00001"
 BODIES = {A: b"%PDF-1.4 one", B: b"%PDF-1.4 two", C: b"%PDF-1.4 two"}

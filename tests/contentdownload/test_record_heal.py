@@ -18,8 +18,8 @@ from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.attempts import CSV_HEADER
-from DocsToKG.ContentDownload.telemetry.projections import follow
-from DocsToKG.ContentDownload.telemetry.resume import load_last_csv
+from DocsToKG.ContentDownload.telemetry.exports import follow
+from DocsToKG.ContentDownload.telemetry.recovery import load_last_csv
 from DocsToKG.core.clock import ManualClock
 
 pytestmark = pytest.mark.slow  # real servers or many restarts; part of `make test`

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Role, SourceAttempt, SourceOutcome, Verb
-from DocsToKG.ContentDownload.catalog.gates import gates
 from DocsToKG.ContentDownload.catalog.selection import Selection
+from DocsToKG.ContentDownload.catalog.slo import gates
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.report.page import html_page
 from DocsToKG.ContentDownload.report.sections import Report

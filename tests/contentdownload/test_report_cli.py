@@ -23,7 +23,7 @@ from DocsToKG.ContentDownload.cli.report import report
 from DocsToKG.ContentDownload.errors import InputError, RecordError
 from DocsToKG.ContentDownload.runner.status import counted
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
-from DocsToKG.ContentDownload.telemetry.results import ResultRow
+from DocsToKG.ContentDownload.telemetry.snapshots import ResultRow
 from DocsToKG.core.clock import ManualClock
 
 app = typer.Typer()

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Role, Verb
+from DocsToKG.ContentDownload.catalog.aggregates import WAITS
 from DocsToKG.ContentDownload.catalog.counts import Scope, Spread
-from DocsToKG.ContentDownload.catalog.folds import count_all
+from DocsToKG.ContentDownload.catalog.rollups import count_all
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
-from DocsToKG.ContentDownload.catalog.tallies import WAITS
 from DocsToKG.ContentDownload.report.sections import host_rows
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.schema import open_database

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
-from DocsToKG.ContentDownload.catalog.gates import Targets, gates, judge_by
+from DocsToKG.ContentDownload.catalog.slo import Targets, gates, judge_by
 from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.cli.report import report
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, SloConfig

@@ -10,8 +10,8 @@ import pytest
 from lxml import html as markup
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt, SourceOutcome, Verb
-from DocsToKG.ContentDownload.catalog.gates import Targets, gates
 from DocsToKG.ContentDownload.catalog.selection import Selection
+from DocsToKG.ContentDownload.catalog.slo import Targets, gates
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.report import charts

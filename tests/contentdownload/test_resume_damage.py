@@ -23,7 +23,7 @@ from DocsToKG.ContentDownload.telemetry import (
     ResumeController,
     RunTelemetry,
     SqliteResumeLookup,
-    salvage,
+    recovery,
 )
 from DocsToKG.ContentDownload.telemetry.schema import open_database
 from DocsToKG.core.clock import ManualClock
@@ -288,7 +288,7 @@ def spoil(path: Path, table: str) -> None:
 def test_a_database_that_turns_out_damaged_is_put_aside_and_filled_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_through: int
 ) -> None:
-    monkeypatch.setattr(salvage, "LOOKED_THROUGH", looked_through)
+    monkeypatch.setattr(recovery, "LOOKED_THROUGH", looked_through)
     with record_in(tmp_path) as record:
         fill(record, 400)
     spoil(tmp_path / "manifest.sqlite", "manifests")
@@ -304,7 +304,7 @@ def test_damage_that_is_met_while_writing_is_mended_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a table that nobody looks at before the end, of a database too large to be read from end to end."""
-    monkeypatch.setattr(salvage, "LOOKED_THROUGH", 0)
+    monkeypatch.setattr(recovery, "LOOKED_THROUGH", 0)
     with record_in(tmp_path) as record:
         fill(record)
     spoil(tmp_path / "manifest.sqlite", "rate_events")

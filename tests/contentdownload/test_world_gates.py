@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload.catalog.gates import Targets, gates
+from DocsToKG.ContentDownload.catalog.slo import Targets, gates
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig

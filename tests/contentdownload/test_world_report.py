@@ -109,7 +109,7 @@ def test_a_load_of_the_first_tier_is_quick_enough_for_each_worker(
     make_config: Callable[..., ContentDownloadConfig], tmp_path: Path
 ) -> None:
     """SLO-06: works that the first tier has, and no other tier to fall back to."""
-    from DocsToKG.ContentDownload.catalog.gates import Targets, gates
+    from DocsToKG.ContentDownload.catalog.slo import Targets, gates
 
     tiers = [{"name": "direct_oa", "parallel": 2, "sources": ["unpaywall_pdf", "arxiv_pdf", "pmc_pdf"]}]
     with SandboxServer(works=60, seed=7, faults=Faults.none()) as server:

@@ -18,7 +18,8 @@ from DocsToKG.ContentDownload.storage import credentials
 from DocsToKG.ContentDownload.storage import uploads as unfinished
 from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.ContentDownload.storage.credentials import Key, find_key
-from DocsToKG.ContentDownload.telemetry.resume import ResumeController, load_last_csv
+from DocsToKG.ContentDownload.telemetry.recovery import load_last_csv
+from DocsToKG.ContentDownload.telemetry.resume import ResumeController
 from DocsToKG.ContentDownload.upkeep.takedowns import LIST, Takedowns
 from DocsToKG.Orchestrator.api.auth.tokens import BadTokenFile, TokenFile
 

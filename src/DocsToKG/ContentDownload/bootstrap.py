@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, NullSink
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, SourceAttempt, WorkArtifact
-from DocsToKG.ContentDownload.catalog.places import MANIFEST
+from DocsToKG.ContentDownload.catalog.paths import MANIFEST
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, config_hash
@@ -134,7 +134,7 @@ def open_parts(
 ) -> Iterator[Parts]:
     """Everything a run needs, ready to work; closed again when the block ends. `share` says whose the record is where
     several processes keep one."""
-    from DocsToKG.ContentDownload.catalog.gates import judge_by
+    from DocsToKG.ContentDownload.catalog.slo import judge_by
 
     clock, worker_id = clock or SystemClock(), worker_id or new_worker_id()
     root = Path(cfg.telemetry.manifest_path).parent

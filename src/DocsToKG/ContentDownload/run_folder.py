@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
-from DocsToKG.ContentDownload.catalog.places import DATABASE, LAST, MANIFEST
+from DocsToKG.ContentDownload.catalog.paths import DATABASE, LAST, MANIFEST
 from DocsToKG.ContentDownload.errors import FolderInUse, RecordError, StorageError
 from DocsToKG.ContentDownload.inputs import InputLine
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing

@@ -19,9 +19,9 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.api.types import AttemptStatus
-from DocsToKG.ContentDownload.catalog.asking import Db, stream
+from DocsToKG.ContentDownload.catalog.aggregates import OBTAINED, SHARED
+from DocsToKG.ContentDownload.catalog.connection import Db, stream
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
-from DocsToKG.ContentDownload.catalog.tallies import OBTAINED, SHARED
 from DocsToKG.core.clock import utc_iso
 
 _TEMPORARY = {

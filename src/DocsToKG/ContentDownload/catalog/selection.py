@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.api.licences import family, spdx
-from DocsToKG.ContentDownload.catalog.asking import Db
+from DocsToKG.ContentDownload.catalog.connection import Db
 from DocsToKG.ContentDownload.config.filters import VERSIONS, year_range
 from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.core.clock import utc_iso

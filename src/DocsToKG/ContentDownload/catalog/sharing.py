@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from DocsToKG.ContentDownload.catalog.asking import Db
+from DocsToKG.ContentDownload.catalog.connection import Db
 
 # Of a row of `downloads`: no later file stands for its work. For few rows; many are told apart by `_SUPERSEDED`.
 STANDS = """NOT EXISTS (SELECT 1 FROM downloads n

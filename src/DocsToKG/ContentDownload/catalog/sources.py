@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from DocsToKG.ContentDownload.catalog.asking import Db
+from DocsToKG.ContentDownload.catalog.aggregates import TRIED
+from DocsToKG.ContentDownload.catalog.connection import Db
 from DocsToKG.ContentDownload.catalog.counts import Scope
-from DocsToKG.ContentDownload.catalog.folds import count_all
-from DocsToKG.ContentDownload.catalog.tallies import TRIED
+from DocsToKG.ContentDownload.catalog.rollups import count_all
 
 _FAILED = frozenset({"retryable", "timeout", "error", "nonretryable"})
 # The owner's rule and our own budget are no fault of a source.

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.catalog import sharing, works
-from DocsToKG.ContentDownload.catalog.asking import Db, stream
-from DocsToKG.ContentDownload.catalog.places import is_in_its_place
+from DocsToKG.ContentDownload.catalog.connection import Db, stream
+from DocsToKG.ContentDownload.catalog.paths import is_in_its_place
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, Selection
 from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code

@@ -14,13 +14,14 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from DocsToKG.ContentDownload.catalog import counts, tallies
-from DocsToKG.ContentDownload.catalog.asking import Db
+from DocsToKG.ContentDownload.catalog import aggregates, counts
+from DocsToKG.ContentDownload.catalog.aggregates import Tally
+from DocsToKG.ContentDownload.catalog.connection import Db
 from DocsToKG.ContentDownload.catalog.counts import Scope, word
-from DocsToKG.ContentDownload.catalog.folds import Pieces, count_all, count_among
-from DocsToKG.ContentDownload.catalog.gates import Gate, gates
+from DocsToKG.ContentDownload.catalog.rollups import Pieces, count_all, count_among
 from DocsToKG.ContentDownload.catalog.selection import host_of
 from DocsToKG.ContentDownload.catalog.sharing import STANDS
+from DocsToKG.ContentDownload.catalog.slo import Gate, gates
 from DocsToKG.ContentDownload.catalog.sources import (
     SourceFigures,
     count_files,
@@ -28,7 +29,6 @@ from DocsToKG.ContentDownload.catalog.sources import (
     skipped_sources,
     source_figures,
 )
-from DocsToKG.ContentDownload.catalog.tallies import Tally
 
 __all__ = ["HELD_REASONS", "Figures", "Gate", "figures", "gates", "percentile"]
 
@@ -148,7 +148,7 @@ def figures(
     """
     scope, result = Scope(run_id, since), Figures(run_id=run_id, since=since)
     with counts.one_moment(db):
-        lines = Pieces(db, tallies.WORKS, scope)
+        lines = Pieces(db, aggregates.WORKS, scope)
         with lines.with_help(another, first=partial(_count_events, result=result, scope=scope)) as counted:
             undecided = _undecided(db, scope)
             works = counted(db)
@@ -166,14 +166,14 @@ def figures(
 def _undecided(db: Db, scope: Scope) -> Tally:
     """What is counted of the lines that do not decide about their work, and of works whose own bytes came back."""
     counts.note_overtaken(db, scope)
-    tally = count_among(db, tallies.WORKS, "temp.passed")
+    tally = count_among(db, aggregates.WORKS, "temp.passed")
     shared, shared_bytes = counts.shared_again(db)
-    tallies.add(tally, {"sums": Counter(shared=shared, shared_bytes=shared_bytes)})
+    aggregates.add(tally, {"sums": Counter(shared=shared, shared_bytes=shared_bytes)})
     return tally
 
 
 def _deciding(lines: Tally, undecided: Tally) -> Tally:
-    tallies.add(lines, undecided, times=-1)
+    aggregates.add(lines, undecided, times=-1)
     return defaultdict(Counter, {name: +counted for name, counted in lines.items()})
 
 
@@ -246,7 +246,7 @@ def _count_events(db: Db, result: Figures, scope: Scope) -> None:
 
 
 def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
-    seen = count_all(db, tallies.EXCHANGES, scope)
+    seen = count_all(db, aggregates.EXCHANGES, scope)
     hosts: dict[str, _HostSums] = {}
     for (host, status, too_many), count in seen["seen"].items():
         sums = hosts.setdefault(word(host), _HostSums())
@@ -289,7 +289,7 @@ def _fill_exchanges(result: Figures, hosts: dict[str, _HostSums]) -> None:
 
 
 def _count_waits(db: Db, result: Figures, scope: Scope) -> None:
-    waits = count_all(db, tallies.WAITS, scope)
+    waits = count_all(db, aggregates.WAITS, scope)
     result.rate_delay_p95_ms = counts.Spread(waits["delay_ms"]).percentile(0.95)
     rules: dict[str, dict[str, float]] = {}
     for (key, why), count in waits["waits"].items():

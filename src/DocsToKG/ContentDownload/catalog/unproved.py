@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from DocsToKG.ContentDownload.catalog.asking import Db
+from DocsToKG.ContentDownload.catalog.connection import Db
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, TAKEN_DOWN
 from DocsToKG.ContentDownload.catalog.sharing import STANDS
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from DocsToKG.ContentDownload.catalog import tallies
-from DocsToKG.ContentDownload.catalog.asking import Db, stream
+from DocsToKG.ContentDownload.catalog import aggregates
+from DocsToKG.ContentDownload.catalog.aggregates import GROUPED, count_groups
+from DocsToKG.ContentDownload.catalog.connection import Db, stream
 from DocsToKG.ContentDownload.catalog.counts import Scope, note_overtaken, one_moment
-from DocsToKG.ContentDownload.catalog.folds import Pieces, count_among
+from DocsToKG.ContentDownload.catalog.rollups import Pieces, count_among
 from DocsToKG.ContentDownload.catalog.selection import HOST, STATE, TAKEDOWN_STAGE, Selection, add_functions
-from DocsToKG.ContentDownload.catalog.tallies import GROUPED, count_groups
 
 GROUPS = ("tier", "source", "resolver", "license", "year", "reason", "host", "version", "state", "run_id")
 COLUMNS = (
@@ -110,7 +110,7 @@ def count(
             note_overtaken(db, Scope())
             undecided = count_among(db, question, "temp.passed", *chosen.where(db))
             found = counted(db)
-    tallies.add(found, undecided, times=-1)
+    aggregates.add(found, undecided, times=-1)
     rows: dict[str | None, list[int]] = {}
 
     def row_of(value: str | None, state: str) -> list[int]:

@@ -32,7 +32,7 @@ _RUN_ID = "{run_id}"  # in the name of a folder
 
 def paths_in(folder: Path) -> dict[str, Any]:
     """The settings of a run that keeps everything in one folder."""
-    from DocsToKG.ContentDownload.catalog.places import MANIFEST
+    from DocsToKG.ContentDownload.catalog.paths import MANIFEST
 
     root = folder.expanduser().resolve()
     state = root / "state"

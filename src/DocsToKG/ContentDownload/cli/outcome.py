@@ -14,7 +14,7 @@ from DocsToKG.ContentDownload.cli.tables import print_table, printable, size_tex
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures
     from DocsToKG.ContentDownload.runner import RunResult
-    from DocsToKG.ContentDownload.telemetry.results import ResultRow
+    from DocsToKG.ContentDownload.telemetry.snapshots import ResultRow
 
 OUT_OF_REACH = "No host could be reached; content doctor says what stands in the way."
 _MOST_SHOWN = 10

@@ -110,8 +110,8 @@ def _read(catalog: Catalog, run: Path, *, run_id: str | None, since: str | None,
     from dataclasses import replace
 
     from DocsToKG.ContentDownload.api.types import Reason
-    from DocsToKG.ContentDownload.catalog.gates import judge_by
     from DocsToKG.ContentDownload.catalog.selection import read_selection
+    from DocsToKG.ContentDownload.catalog.slo import judge_by
     from DocsToKG.ContentDownload.report.sections import Report
     from DocsToKG.core.clock import SystemClock, utc_iso
 

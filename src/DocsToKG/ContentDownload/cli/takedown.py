@@ -165,7 +165,7 @@ def _open(run: Path, config: str | None) -> Iterator[Removal]:
 def held(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
     """The folder, held so that no run writes to it meanwhile. Where a worker has it and neither record nor files are
     in it, another folder does: the worker hears of the takedown by the record, within seconds."""
-    from DocsToKG.ContentDownload.catalog.places import MANIFEST
+    from DocsToKG.ContentDownload.catalog.paths import MANIFEST
     from DocsToKG.ContentDownload.errors import FolderInUse
     from DocsToKG.ContentDownload.run_folder import RunFolder
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from DocsToKG.ContentDownload.catalog.gates import Gate
+from DocsToKG.ContentDownload.catalog.slo import Gate
 from DocsToKG.ContentDownload.catalog.summary import Figures
 
 MOST_SHOWN = 15

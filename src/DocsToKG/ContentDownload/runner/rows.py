@@ -18,7 +18,7 @@ from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.catalog.summary import HELD_REASONS
 from DocsToKG.ContentDownload.inputs import InputLine
 from DocsToKG.ContentDownload.run_folder import AskedLine, RunFolder
-from DocsToKG.ContentDownload.telemetry.results import ResultRow
+from DocsToKG.ContentDownload.telemetry.snapshots import ResultRow
 from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import JobRecord, Ledger

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.bootstrap import Parts, database_path, open_parts, open_queue
+from DocsToKG.ContentDownload.catalog.paths import RESULTS
 from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.config.merge import merge
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -33,9 +34,8 @@ from DocsToKG.ContentDownload.runner.order import private_limits, shared_limits
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
 from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, counted
 from DocsToKG.ContentDownload.runner.taking_up import TakingUp
-from DocsToKG.ContentDownload.telemetry.folder import RESULTS
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
-from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
+from DocsToKG.ContentDownload.telemetry.snapshots import ResultRow, write_results
 from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
 from DocsToKG.core.interrupts import raise_if_wished

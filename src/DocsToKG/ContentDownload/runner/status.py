@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from DocsToKG.ContentDownload.api.types import OutcomeClass, Reason
-from DocsToKG.ContentDownload.telemetry.results import ResultRow
+from DocsToKG.ContentDownload.telemetry.snapshots import ResultRow
 
 _TAKEN_DOWN = re.compile(r"\btaken down on \d{4}-\d\d-\d\d\b", re.IGNORECASE)
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
-from DocsToKG.ContentDownload.telemetry.projections import Repair
 from DocsToKG.ContentDownload.telemetry.record import RunTelemetry
-from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
+from DocsToKG.ContentDownload.telemetry.recovery import load_previous_manifest
 from DocsToKG.ContentDownload.telemetry.resume import (
     CsvResumeLookup,
     JsonlResumeLookup,
     ResumeController,
     SharedResumeLookup,
     SqliteResumeLookup,
-    load_previous_manifest,
 )
 from DocsToKG.ContentDownload.telemetry.schema import ManifestSchemaMigrator
+from DocsToKG.ContentDownload.telemetry.snapshots import Repair, ResultRow, write_results
 from DocsToKG.ContentDownload.telemetry.writer import Counts
 
 __all__ = [

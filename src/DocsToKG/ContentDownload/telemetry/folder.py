@@ -6,25 +6,15 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
-
-from DocsToKG.ContentDownload.catalog.places import DATABASE, MANIFEST
+from DocsToKG.ContentDownload.catalog.paths import DATABASE, MANIFEST
 from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordDamaged, RecordError, RunError
-from DocsToKG.ContentDownload.telemetry import attempts, manifest
-from DocsToKG.ContentDownload.telemetry.projections import Projection
-from DocsToKG.ContentDownload.telemetry.salvage import is_broken
-from DocsToKG.ContentDownload.telemetry.schema import rows_after
+from DocsToKG.ContentDownload.telemetry.recovery import is_broken
 from DocsToKG.core.locks import lock_soon
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 
-ATTEMPTS_CSV = "attempts.csv"
-INDEX = "index.json"
-SUMMARY = "summary.json"
-RESULTS = "results.csv"
 _LOCK = ".record.lock"
 _LEAVING_S = 1.0  # a process that ends lets go of its files one by one
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -68,36 +58,3 @@ def translating(root: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         raise in_our_words(error, root) from error
-
-
-def followers(db: sqlite3.Connection, root: Path, sinks: Sequence[str]) -> dict[str, list[Projection]]:
-    """The text files of each table that `sinks` ask for."""
-    tables: dict[str, list[Projection]] = {"manifests": [], "http_events": []}
-    manifests = partial(rows_after, db, manifest.SELECT_MANIFESTS)
-    events = partial(rows_after, db, attempts.SELECT_ATTEMPTS)
-    if "jsonl" in sinks:
-        tables["manifests"].append(
-            Projection(root / MANIFEST, lines=manifest.manifest_lines, rows_after=manifests, whole=is_json_object)
-        )
-    if "csv" in sinks:
-        tables["http_events"].append(
-            Projection(
-                root / ATTEMPTS_CSV,
-                header=attempts.CSV_HEADER,
-                lines=attempts.attempts_csv,
-                rows_after=events,
-                whole=_is_attempt_row,
-            )
-        )
-    return tables
-
-
-def is_json_object(line: bytes) -> bool:
-    try:
-        return isinstance(orjson.loads(line), dict)
-    except orjson.JSONDecodeError:
-        return False
-
-
-def _is_attempt_row(line: bytes) -> bool:
-    return line.count(b",") >= len(attempts.CSV_COLUMNS) - 1

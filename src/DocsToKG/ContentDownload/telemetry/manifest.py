@@ -16,7 +16,7 @@ import orjson
 
 from DocsToKG.ContentDownload.api.licences import spdx
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Hop, OutcomeClass, WorkArtifact
-from DocsToKG.ContentDownload.telemetry.inserting import Insert
+from DocsToKG.ContentDownload.telemetry.schema import Insert
 from DocsToKG.ContentDownload.telemetry.text import (
     are_plain,
     are_storable_ints,

@@ -12,46 +12,41 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from DocsToKG.ContentDownload.api.ports import Change, Whose
 from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
-from DocsToKG.ContentDownload.catalog.gates import gates
-from DocsToKG.ContentDownload.catalog.places import DATABASE, LAST, MANIFEST
+from DocsToKG.ContentDownload.catalog.paths import DATABASE, MANIFEST
+from DocsToKG.ContentDownload.catalog.slo import gates
 from DocsToKG.ContentDownload.errors import RecordDamaged, RunError
-from DocsToKG.ContentDownload.telemetry import attempts
-from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake, Item, Together
-from DocsToKG.ContentDownload.telemetry.closing import (
-    Judge,
-    begin_run,
-    finish_run,
-    mend_summary,
-    refresh_snapshots,
-)
+from DocsToKG.ContentDownload.telemetry import attempts, exports
 from DocsToKG.ContentDownload.telemetry.events import Listener
-from DocsToKG.ContentDownload.telemetry.folder import (
-    followers,
-    in_our_words,
-    locked,
-    translating,
-)
-from DocsToKG.ContentDownload.telemetry.folding import Folding
+from DocsToKG.ContentDownload.telemetry.folder import in_our_words, locked, translating
+from DocsToKG.ContentDownload.telemetry.group_commit import Batch, Intake, Item, Together
 from DocsToKG.ContentDownload.telemetry.manifest import AT, ManifestRecord, manifest_values
-from DocsToKG.ContentDownload.telemetry.projections import Position, Repair
-from DocsToKG.ContentDownload.telemetry.restore import Restored, restore, restore_attempts
-from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, last_aside, put_aside, version_of
-from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, refuse_newer
-from DocsToKG.ContentDownload.telemetry.snapshots import LastLines
+from DocsToKG.ContentDownload.telemetry.recovery import (
+    Restored,
+    is_broken,
+    is_damaged,
+    last_aside,
+    put_aside,
+    restore,
+    restore_attempts,
+    version_of,
+)
+from DocsToKG.ContentDownload.telemetry.rollup import Rollup
+from DocsToKG.ContentDownload.telemetry.run_summary import Judge, begin_run, finish_run
+from DocsToKG.ContentDownload.telemetry.schema import open_database, refuse_newer
+from DocsToKG.ContentDownload.telemetry.snapshots import Repair, mend_summary, refresh_snapshots
 from DocsToKG.ContentDownload.telemetry.text import storable, storable_int
 from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter, tell
 from DocsToKG.core.clock import Clock, utc_iso
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
-    from DocsToKG.ContentDownload.telemetry.shipping import Shipper
+    from DocsToKG.ContentDownload.telemetry.replication import Replicator
 
 SINKS = ("csv", "jsonl", "sqlite")
 
@@ -105,11 +100,11 @@ class RunTelemetry(Listener):
         self._clock = clock
         self._sinks = tuple(sinks)
         self._database = (database or root / DATABASE) if "sqlite" in sinks else None
-        self._shipper: Shipper | None = None
+        self._replicator: Replicator | None = None
         if shared is not None:
-            from DocsToKG.ContentDownload.telemetry.shipping import Shipper
+            from DocsToKG.ContentDownload.telemetry.replication import Replicator
 
-            self._shipper = Shipper(shared, node=node, clock=clock, fail=self._fail)
+            self._replicator = Replicator(shared, node=node, clock=clock, fail=self._fail)
         self._intake = Intake(
             capacity=capacity,
             window_s=batch_window_s,
@@ -121,7 +116,7 @@ class RunTelemetry(Listener):
         self._is_open = False
         self._db: sqlite3.Connection
         self._writer: RecordWriter
-        self._folding: Folding | None = None
+        self._rollup: Rollup | None = None
 
     def open(self) -> None:
         """Take the folder, bring database and files up to date, start the writer."""
@@ -133,7 +128,7 @@ class RunTelemetry(Listener):
             else:
                 self._take_folders(opened)
                 self._open_or_fill(opened)
-            self._open_shipper(opened)
+            self._open_replicator(opened)
             self._resources = opened.pop_all()
         self._is_open = True
         self._thread.start()
@@ -155,7 +150,7 @@ class RunTelemetry(Listener):
             tried.callback(self._db.close)
             self._catch_up(tried, damaged)
             begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
-            self._folding = Folding(self._db)
+            self._rollup = Rollup(self._db)
             opened.push(tried.pop_all())
 
     def _put_aside_if_damaged(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -163,16 +158,16 @@ class RunTelemetry(Listener):
         if self._database is not None and (is_broken(error) or isinstance(error, RecordDamaged)):
             put_aside(self._database)
 
-    def _open_shipper(self, opened: contextlib.ExitStack) -> None:
-        if self._shipper is None:
+    def _open_replicator(self, opened: contextlib.ExitStack) -> None:
+        if self._replicator is None:
             return
         assert self._database is not None, "what is shared is kept here first"
         is_guest = self._share == "guest"
-        self._shipper.open(self._database, self._db, is_guest=is_guest)
-        opened.callback(self._shipper.close)
+        self._replicator.open(self._database, self._db, is_guest=is_guest)
+        opened.callback(self._replicator.close)
         if not is_guest:
-            self._shipper.send_runs()
-        self._intake.teller = self._shipper.start()
+            self._replicator.send_runs()
+        self._intake.teller = self._replicator.start()
 
     def _take_folders(self, opened: contextlib.ExitStack) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
@@ -266,13 +261,13 @@ class RunTelemetry(Listener):
         if not self._is_open:
             return
         self._is_open = False
-        if self._shipper is not None:
+        if self._replicator is not None:
             with contextlib.suppress(RunError):
                 self._intake.settle()  # what follows a commit may have something to write
         self._intake.close()
         self._thread.join()
-        if self._shipper is not None:
-            self._shipper.stop()
+        if self._replicator is not None:
+            self._replicator.stop()
         with self._resources, translating(self.root):
             self._intake.check()
             if self._share != "guest":
@@ -302,49 +297,28 @@ class RunTelemetry(Listener):
         left = damaged or (self._database and last_aside(self._database))
         restored = restore(self._db, self.root, damaged=left)
         self.restored = restored.rows
-        if restored.rows and self._database is not None and self._shipper is None:  # a shared record has its own
+        if restored.rows and self._database is not None and self._replicator is None:  # a shared record has its own
             restore_attempts(self._db, self.root)
-        tables = followers(self._db, self.root, self._sinks)
-        self._writer = RecordWriter(self._db, files=tables, clock=self._clock, others=self._share == "host")
-        repairs = self._told_of(restored, damaged)
-        for table, files in tables.items():
-            for projection in files:
-                opened.callback(projection.close)
-                repairs.append(
-                    projection.catch_up(
-                        self._position(projection.name),
-                        newest_id=newest_id(self._db, table),
-                        save=partial(self._writer.save_position, projection.name),
-                    )
-                )
-        self._writer.save_positions()
-        repairs += refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
-        if "csv" in self._sinks:
-            self._writer.last = LastLines(self._db, self.root / LAST)
-            opened.callback(self._writer.last.close)
-        repairs.append(mend_summary(self._db, self.root))
-        self.repairs = tuple(repair for repair in repairs if repair is not None)
+        files, repairs = exports.catch_up(self._db, self.root, self._sinks, opened)
+        self._writer = RecordWriter(self._db, files=files, clock=self._clock, others=self._share == "host")
+        mended = mend_summary(self._db, self.root)
+        self.repairs = (*self._told_of(restored, damaged), *repairs, *([mended] if mended else []))
 
-    def _told_of(self, restored: Restored, damaged: Path | None) -> list[Repair | None]:
+    def _told_of(self, restored: Restored, damaged: Path | None) -> list[Repair]:
         """What the user hears about a database that was lost; one that is not kept is none."""
         torn = [Repair(MANIFEST, torn_bytes=restored.torn_bytes)] if restored.torn_bytes else []
         if self._database is None or not (restored.rows or damaged):
-            return [*torn]
+            return torn
         kept = f"it was damaged and is kept as {damaged.name}; " if damaged else ""
         read = f"{restored.rows} lines read back" + (f" from {' and '.join(restored.sources)}" if restored.rows else "")
         return [*torn, Repair(self._database.name, note=kept + read)]
-
-    def _position(self, name: str) -> Position | None:
-        sql = "SELECT first_id, base_bytes, last_id, end_bytes FROM projections WHERE name = ?"
-        row = self._db.execute(sql, (name,)).fetchone()
-        return Position(*row) if row else None
 
     def _write_all(self) -> None:
         while (batch := self._next_batch()) is not None:
             try:
                 self._writer.commit(batch)
-                if self._shipper is not None:
-                    self._shipper.put(batch)
+                if self._replicator is not None:
+                    self._replicator.put(batch)
                     continue
                 tell(batch)
             except Exception as error:
@@ -355,8 +329,8 @@ class RunTelemetry(Listener):
 
     def _next_batch(self) -> Batch | None:
         """Between two batches, when all who waited have been told, there is time to count."""
-        if self._folding is not None:
-            self._folding.step()
+        if self._rollup is not None:
+            self._rollup.step()
         return self._intake.take()
 
     def _fail(self, error: Exception, batch: Batch) -> None:
@@ -366,8 +340,8 @@ class RunTelemetry(Listener):
         if self._share == "host":
             self._writer.follow()
         self._writer.save_positions()
-        if self._folding is not None:
-            self._folding.catch_up()
+        if self._rollup is not None:
+            self._rollup.catch_up()
         finish_run(
             self._db,
             self.root,
@@ -379,8 +353,8 @@ class RunTelemetry(Listener):
             judge=self._judge,
         )
         refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
-        if self._shipper is not None:
-            self._shipper.send_runs()
+        if self._replicator is not None:
+            self._replicator.send_runs()
 
     def _now(self) -> str:
         return utc_iso(self._clock.now())

@@ -8,35 +8,27 @@ no work is called finished because of half a line.
 from __future__ import annotations
 
 import contextlib
-import csv
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import orjson
-
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.catalog.asking import stream
-from DocsToKG.ContentDownload.catalog.places import DATABASE, LAST, MANIFEST
+from DocsToKG.ContentDownload.catalog.connection import stream
+from DocsToKG.ContentDownload.catalog.paths import DATABASE, LAST, MANIFEST
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.errors import RecordError
-from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, known_part, readable_rows
+from DocsToKG.ContentDownload.telemetry.recovery import (
+    is_broken,
+    is_damaged,
+    known_part,
+    load_last_csv,
+    load_previous_manifest,
+    readable_rows,
+)
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
-
-_LINE_CAP = 4 << 20
-_MOST_COLUMNS = 64  # ours are fewer; a line of thousands would be filled up for every row
-
-
-def load_previous_manifest(path: Path | str) -> Iterator[dict[str, Any]]:
-    """The records of a `manifest.jsonl`, one by one. Lines that are not JSON objects are passed over."""
-    with open(path, "rb") as file:
-        while line := file.readline(_LINE_CAP):
-            record = _parse(line)
-            if record is not None:
-                yield record
 
 
 class ResumeLookup(Protocol):
@@ -114,33 +106,6 @@ class CsvResumeLookup:
         return frozenset(row["doc_id"] for row in load_last_csv(self._path))
 
 
-def load_last_csv(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a `last.csv` that name a work. A row that was cut short is none: half an id is another work's."""
-    # A last line without its newline may end anywhere, unless it ends as the last column of ours does.
-    return (row for row in load_csv(path, whole=("\n", "Z")) if row.get("doc_id"))
-
-
-def load_csv(path: Path, *, whole: str | tuple[str, ...] = "\n") -> Iterator[dict[str, str]]:
-    """The rows of a CSV file of ours by the names of its columns; a line that does not end as a `whole` one is none."""
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        lines = (line.replace("\0", "") for line in file if line.endswith(whole))
-        columns = _cells(next(lines, ""))
-        if len(columns) > _MOST_COLUMNS:
-            return
-        for line in lines:
-            values = _cells(line)
-            if len(values) >= len(columns):
-                yield {key: value for key, value in zip(columns, values, strict=False) if key and value}
-
-
-def _cells(line: str) -> list[str]:
-    """Each row of ours is one line, so that a quote which lost its end spoils no other row."""
-    try:
-        return next(csv.reader([line]), [])
-    except csv.Error:
-        return []
-
-
 class ResumeController:
     """Knows the finished works of the record that `manifest_path` (its `manifest.jsonl`, or its folder) belongs to.
 
@@ -195,11 +160,3 @@ def _standing(lines: Iterable[Mapping[str, Any]], taken_down: set[str]) -> froze
             obtained.discard(doc_id)
             taken_down.add(doc_id)
     return frozenset(obtained)
-
-
-def _parse(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return record if isinstance(record, dict) else None

@@ -10,6 +10,7 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,30 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(text):
             yield text.strip()
             text = ""
+
+
+# Each step of the database lets other threads run first, and where many are busy the next turn comes late: rows go in
+# by the dozen. Few sizes, so that the statements are prepared once. The largest keeps to the number of values that a
+# statement may have.
+_SIZES = (64, 32, 16, 8, 4, 2, 1)
+
+
+class Insert:
+    """Adds rows of these columns to one table. `otherwise` is what to do about a row that is there already."""
+
+    def __init__(self, table: str, columns: Sequence[str], otherwise: str = "") -> None:
+        row = f"({', '.join('?' * len(columns))})"
+        head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
+        self._statements = {size: f"{head}{', '.join([row] * size)} {otherwise}".strip() for size in _SIZES}
+
+    def __call__(self, db: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
+        for chunk in _chunks(rows):
+            db.execute(self._statements[len(chunk)], list(chain.from_iterable(chunk)))
+
+
+def _chunks(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Sequence[Any]]]:
+    done, left = 0, len(rows)
+    for size in _SIZES:
+        while left >= size:
+            yield rows[done : done + size]
+            done, left = done + size, left - size

@@ -105,6 +105,13 @@ def json_lines(items: Iterable[Mapping[str, Any]]) -> bytes:
     return b"".join([line[1:-1] + b"\n" for line in lines])
 
 
+def is_json_object(line: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(line), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
 def csv_line(values: Sequence[Any]) -> bytes:
     """One CSV row in one physical line, ended by a newline; None is empty."""
     return csv_lines([values])

@@ -9,18 +9,16 @@ import re
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from DocsToKG.ContentDownload.catalog.summary import HELD_REASONS
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
-from DocsToKG.ContentDownload.telemetry.batch import Batch
-from DocsToKG.ContentDownload.telemetry.inserting import Insert
-from DocsToKG.ContentDownload.telemetry.projections import Follower, Position, Projection, follow
-from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
-from DocsToKG.ContentDownload.telemetry.snapshots import LastLines
+from DocsToKG.ContentDownload.telemetry.exports import TextFile, follow, save_position
+from DocsToKG.ContentDownload.telemetry.group_commit import Batch
+from DocsToKG.ContentDownload.telemetry.schema import Insert, newest_id, transaction
 from DocsToKG.core.clock import Clock, utc_iso
 
 _INSERTS = {
@@ -29,11 +27,6 @@ _INSERTS = {
     "rate_events": Insert("rate_events", attempts.RATE_COLUMNS),
     "breaker_transitions": Insert("breaker_transitions", attempts.BREAKER_COLUMNS),
 }
-_SAVE_POSITION = """
-INSERT INTO projections (name, first_id, base_bytes, last_id, end_bytes) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET first_id = excluded.first_id, base_bytes = excluded.base_bytes,
-                                 last_id = excluded.last_id, end_bytes = excluded.end_bytes
-"""
 _SAVE_EVERY_S = 1.0
 _RUN_ID, _DOC_ID, _STATUS, _REASON, _BYTES, _CREATED_AT, _ATTEMPT = (
     manifest.AT[name] for name in ("run_id", "doc_id", "status", "reason", "bytes", "created_at", "attempt")
@@ -55,18 +48,17 @@ class Counts:
 
 
 class RecordWriter:
-    """`files` are the text files of each table, `last` the end of `last.csv`. Where `others` write to the same
-    database, the files get what stands in it, else what this writer has just put there."""
+    """`files` are the text files of each table. Where `others` write to the same database, the files get what is in it,
+    else what this writer has just put there."""
 
     def __init__(
         self,
         db: sqlite3.Connection,
         *,
-        files: Mapping[str, Sequence[Projection]],
+        files: Mapping[str, Sequence[TextFile]],
         clock: Clock,
         others: bool = False,
     ) -> None:
-        self.last: LastLines | None = None
         self._db = db
         self._files = files
         self._others = others
@@ -104,8 +96,8 @@ class RecordWriter:
 
     def follow(self) -> None:
         """Bring the files up to what the database holds."""
-        for table in self._files:
-            follow(self._followers_of(table))
+        for files in self._files.values():
+            follow(files)
 
     def _save_positions_at_times(self, now: float) -> None:
         """Now and then is enough: where the next start begins to compare, it finds the lines after it as well."""
@@ -115,15 +107,9 @@ class RecordWriter:
 
     def save_positions(self) -> None:
         """Note how far the files have come. What they get after this commit is noted with a later one."""
-        for projection in self.projections():
-            self.save_position(projection.name, projection.position)
-
-    def save_position(self, name: str, position: Position) -> None:
-        at = (position.first_id, position.base_bytes, position.last_id, position.end_bytes)
-        self._db.execute(_SAVE_POSITION, (name, *at))
-
-    def projections(self) -> Iterable[Projection]:
-        return [projection for files in self._files.values() for projection in files]
+        for files in self._files.values():
+            for file in files:
+                save_position(self._db, file.name, file.position)
 
     def _sync_fully(self, wanted: bool) -> None:
         if wanted != self._full_sync:
@@ -167,15 +153,11 @@ class RecordWriter:
             )
 
     def _append(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
-        followers = self._followers_of(table)
-        if rows and followers:
-            last_id = newest_id(self._db, table)
-            for follower in followers:
-                follower.append(rows, last_id)
-
-    def _followers_of(self, table: str) -> Sequence[Follower]:
         files = self._files.get(table, ())
-        return [*files, self.last] if self.last is not None and table == "manifests" else files
+        if rows and files:
+            last_id = newest_id(self._db, table)
+            for file in files:
+                file.append(rows, last_id)
 
     def _count(self, batch: Batch, lines: Sequence[Sequence[Any]]) -> None:
         done = skipped = size = 0

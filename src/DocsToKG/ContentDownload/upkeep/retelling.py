@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from DocsToKG.ContentDownload.api.types import OutcomeClass, Reason
-from DocsToKG.ContentDownload.telemetry.folder import RESULTS
-from DocsToKG.ContentDownload.telemetry.results import RESULT_COLUMNS
-from DocsToKG.ContentDownload.telemetry.snapshots import replacing
+from DocsToKG.ContentDownload.catalog.paths import RESULTS
+from DocsToKG.ContentDownload.telemetry.snapshots import RESULT_COLUMNS, replacing
 from DocsToKG.ContentDownload.telemetry.text import csv_line
 
 Row = dict[str, str]

@@ -14,7 +14,7 @@ from typing import Any
 
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.schema import prepare
-from DocsToKG.ContentDownload.telemetry.shipping import send_now
+from DocsToKG.ContentDownload.telemetry.replication import send_now
 from DocsToKG.core.clock import Clock
 
 _INSERT = "INSERT INTO {s}.takedowns AS known (doc_id, taken_at, stands, entry) VALUES (%s, %s, %s, %s)"

@@ -8,33 +8,27 @@ added twice, and the files catch up at the next opening should this be cut off.
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from DocsToKG.ContentDownload.api.types import OutcomeClass
-from DocsToKG.ContentDownload.catalog.places import LAST, MANIFEST
+from DocsToKG.ContentDownload.catalog.paths import LAST, MANIFEST
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, TAKEN_DOWN
 from DocsToKG.ContentDownload.catalog.unproved import FILE_REJECTED
-from DocsToKG.ContentDownload.telemetry.closing import refresh_snapshots
-from DocsToKG.ContentDownload.telemetry.folder import followers, locked, translating
+from DocsToKG.ContentDownload.telemetry.exports import catch_up
+from DocsToKG.ContentDownload.telemetry.folder import locked, translating
 from DocsToKG.ContentDownload.telemetry.manifest import (
     INSERT_DOWNLOADS,
     ManifestRecord,
     insert_manifests,
     manifest_values,
 )
-from DocsToKG.ContentDownload.telemetry.projections import Position
-from DocsToKG.ContentDownload.telemetry.restore import restore, restore_attempts
-from DocsToKG.ContentDownload.telemetry.salvage import last_aside
+from DocsToKG.ContentDownload.telemetry.recovery import last_aside, restore, restore_attempts
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, transaction
-from DocsToKG.ContentDownload.telemetry.writer import RecordWriter
 from DocsToKG.core.clock import Clock, utc_iso
 
 _GONE = (TAKEN_DOWN, FILE_REJECTED)
-_POSITION = "SELECT first_id, base_bytes, last_id, end_bytes FROM projections WHERE name = ?"
 
 
 def tombstone(
@@ -71,7 +65,7 @@ def add_line(root: Path, line: ManifestRecord, *, database: Path, sinks: Sequenc
             if line.cause in _GONE:
                 db.execute("DELETE FROM downloads WHERE doc_id = ?", (line.doc_id,))
             db.execute(INSERT_DOWNLOADS, (before,))
-        _follow(db, root, sinks, clock, held)
+        catch_up(db, root, sinks, held)
 
 
 def refill(root: Path, database: Path, *, attempts: bool) -> None:
@@ -103,19 +97,3 @@ def last_lines(database: Path) -> list[tuple[str, str | None, str, str, str]]:
             "(SELECT MAX(id) FROM manifests WHERE stage = ? GROUP BY doc_id) ORDER BY id",
             (TAKEDOWN_STAGE,),
         ).fetchall()
-
-
-def _follow(db: sqlite3.Connection, root: Path, sinks: Sequence[str], clock: Clock, held: contextlib.ExitStack) -> None:
-    tables = followers(db, root, sinks)
-    writer = RecordWriter(db, files=tables, clock=clock)
-    for table, files in tables.items():
-        for projection in files:
-            held.callback(projection.close)
-            row = db.execute(_POSITION, (projection.name,)).fetchone()
-            projection.catch_up(
-                Position(*row) if row else None,
-                newest_id=newest_id(db, table),
-                save=partial(writer.save_position, projection.name),
-            )
-    writer.save_positions()
-    refresh_snapshots(db, root, last="csv" in sinks)

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from DocsToKG.ContentDownload.catalog.asking import Db
+from DocsToKG.ContentDownload.catalog.connection import Db
 from DocsToKG.ContentDownload.catalog.shared.dialect import translated
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.reading import Reading, ask_freely, why_refused

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import ClientCursor
 from psycopg.adapt import Loader
 
-from DocsToKG.ContentDownload.catalog.asking import Answer, Values
+from DocsToKG.ContentDownload.catalog.connection import Answer, Values
 from DocsToKG.ContentDownload.catalog.shared.dialect import translated
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection

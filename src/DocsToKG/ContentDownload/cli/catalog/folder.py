@@ -140,7 +140,7 @@ def folder_settings(run: Path, *, asking: bool = False, config: str | None = Non
 
 def is_run_folder(run: Path) -> bool:
     """Whether anything in a folder tells of a run; nothing may be written into one that is none."""
-    from DocsToKG.ContentDownload.catalog.places import DATABASE, LAST, MANIFEST
+    from DocsToKG.ContentDownload.catalog.paths import DATABASE, LAST, MANIFEST
 
     names = ("state/run.json", MANIFEST, DATABASE, LAST, "takedowns.json")
     return any((run / name).exists() for name in names)

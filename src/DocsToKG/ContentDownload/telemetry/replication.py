@@ -20,9 +20,9 @@ import psycopg
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.schema import prepare
 from DocsToKG.ContentDownload.errors import RecordError, RunError
-from DocsToKG.ContentDownload.telemetry.batch import Batch
+from DocsToKG.ContentDownload.telemetry.group_commit import Batch
+from DocsToKG.ContentDownload.telemetry.replica import Replica, journal_of
 from DocsToKG.ContentDownload.telemetry.schema import open_database
-from DocsToKG.ContentDownload.telemetry.shipment import Shipment, journal_of
 from DocsToKG.ContentDownload.telemetry.writer import tell
 from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
@@ -34,13 +34,13 @@ def send_now(shared: SharedRecord, database: Path, *, node: str, clock: Clock) -
     """Send what a machine's own record, which no run is writing, has more than the shared one."""
     if not database.is_file():
         return
-    shipper = Shipper(shared, node=node, clock=clock, fail=lambda error, batch: None)
+    replicator = Replicator(shared, node=node, clock=clock, fail=lambda error, batch: None)
     with contextlib.closing(open_database(database)) as db:
-        shipper.open(database, db, is_guest=False)
-        shipper.close()
+        replicator.open(database, db, is_guest=False)
+        replicator.close()
 
 
-class Shipper:
+class Replicator:
     """`fail` is told once when sending has failed for good, with what was not sent."""
 
     def __init__(
@@ -54,10 +54,10 @@ class Shipper:
         self._waiting: list[Batch] = []
         self._closed = False
         self._failed = False
-        self._thread = threading.Thread(target=self._send_all, name="record-shipper", daemon=True)
+        self._thread = threading.Thread(target=self._send_all, name="record-replicator", daemon=True)
         self._connection: Connection | None = None
         self._local: sqlite3.Connection
-        self._shipment: Shipment
+        self._replica: Replica
 
     def open(self, database: Path, db: sqlite3.Connection, *, is_guest: bool) -> None:
         """Find the shared record, and send what it lacks of this machine's. `db` is open for writing."""
@@ -65,10 +65,10 @@ class Shipper:
         uri = f"{database.resolve().as_uri()}?mode=ro"
         self._local = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
         try:
-            self._shipment = self._of(journal_of(db))
+            self._replica = self._of(journal_of(db))
             if not is_guest:
-                if not self._asked(self._shipment.stands):
-                    self._shipment = self._of(journal_of(db, anew=True))
+                if not self._asked(self._replica.stands):
+                    self._replica = self._of(journal_of(db, anew=True))
                 self._send()
         except BaseException:
             self._let_go()
@@ -91,7 +91,7 @@ class Shipper:
     def send_runs(self) -> None:
         """Send how the runs stand. Not while the thread runs."""
         self._send()
-        self._asked(self._shipment.send_runs)
+        self._asked(self._replica.send_runs)
 
     def stop(self) -> None:
         """Send what is left, and end the thread."""
@@ -105,8 +105,8 @@ class Shipper:
         self.stop()
         self._let_go()
 
-    def _of(self, journal: str) -> Shipment:
-        return Shipment(self._local, schema=self._shared.schema, journal=journal, node=self._node)
+    def _of(self, journal: str) -> Replica:
+        return Replica(self._local, schema=self._shared.schema, journal=journal, node=self._node)
 
     def _send_all(self) -> None:
         while batches := self._take():
@@ -147,13 +147,13 @@ class Shipper:
 
     def _send(self, batches: Sequence[Batch] = ()) -> None:
         # Up to what is here now: other processes of this machine may be writing without a pause.
-        wanted = self._shipment.newest()
-        while not self._asked(lambda connection: self._shipment.send(connection, wanted)):
+        wanted = self._replica.newest()
+        while not self._asked(lambda connection: self._replica.send(connection, wanted)):
             pass
         verified = [mark for batch in batches for mark in batch.verified]
         if verified:
             now = utc_iso(self._clock.now())
-            self._asked(lambda connection: self._shipment.mark(connection, verified, now))
+            self._asked(lambda connection: self._replica.mark(connection, verified, now))
 
     def _asked(self, ask: Callable[[Connection], _T]) -> _T:
         return self._shared.again(lambda: self._try(ask))

@@ -7,6 +7,10 @@ from pathlib import Path
 DATABASE = "manifest.sqlite"
 MANIFEST = "manifest.jsonl"
 LAST = "last.csv"
+ATTEMPTS_CSV = "attempts.csv"
+INDEX = "index.json"
+SUMMARY = "summary.json"
+RESULTS = "results.csv"
 
 
 def is_in_its_place(path: Path) -> bool:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import sqlite3
 import time
 
-from DocsToKG.ContentDownload.catalog.folds import BLOCK, keep_block, known_blocks
-from DocsToKG.ContentDownload.catalog.tallies import QUESTIONS, Question
+from DocsToKG.ContentDownload.catalog.aggregates import QUESTIONS, Question
+from DocsToKG.ContentDownload.catalog.rollups import BLOCK, keep_block, known_blocks
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
 
 LOOK_EVERY_S = 1.0
 _LONGEST_S = 10.0
 
 
-class Folding:
+class Rollup:
     """Counts full blocks of the record in `db`."""
 
     def __init__(self, db: sqlite3.Connection) -> None:

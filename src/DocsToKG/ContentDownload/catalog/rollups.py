@@ -18,11 +18,11 @@ from typing import Any
 
 import orjson
 
-from DocsToKG.ContentDownload.catalog import tallies
-from DocsToKG.ContentDownload.catalog.asking import Db, Values
+from DocsToKG.ContentDownload.catalog import aggregates
+from DocsToKG.ContentDownload.catalog.aggregates import Question, Rows, Tally
+from DocsToKG.ContentDownload.catalog.connection import Db, Values
 from DocsToKG.ContentDownload.catalog.counts import Scope
 from DocsToKG.ContentDownload.catalog.selection import Selection, add_functions
-from DocsToKG.ContentDownload.catalog.tallies import Question, Rows, Tally
 
 BLOCK = 32_768
 # Counted so many at a time: the rows of one question are still at hand for the next.
@@ -64,7 +64,7 @@ class Pieces:
         while (taken := self._take(db)) is not None:
             piece, is_kept = taken
             kept = _kept(db, self._question, piece) if is_kept else None
-            tallies.add(total, kept or _count(db, self._question, Rows(*piece, *self._where)))
+            aggregates.add(total, kept or _count(db, self._question, Rows(*piece, *self._where)))
         return total
 
     @contextmanager
@@ -88,7 +88,7 @@ class Pieces:
             def together(db: Db) -> Tally:
                 total = self.counted(db)
                 begun.result()
-                tallies.add(total, rest.result())
+                aggregates.add(total, rest.result())
                 return total
 
             yield together
@@ -121,7 +121,7 @@ def count_among(db: Db, question: Question, numbers: str, where: str = "1 = 1", 
     while start is not None:
         after = db.execute(_AFTER_SOME.format(numbers=numbers), (start, _USUAL_PART)).fetchone()
         end = int(after[0]) if after else _FAR
-        tallies.add(total, question.count(db, Rows(start, end, where, values, among=numbers)))
+        aggregates.add(total, question.count(db, Rows(start, end, where, values, among=numbers)))
         start = end if after else None
     return total
 
@@ -139,7 +139,7 @@ def keep_block(db: sqlite3.Connection, question: Question, first: int) -> None:
     about = f"""CAST(json_group_array(DISTINCT COALESCE(run_id, '')) AS TEXT),
                 MIN(COALESCE({question.moment}, '')), MAX(COALESCE({question.moment}, ''))"""
     [said] = rows.ask(db, about, question.table)
-    counted = tallies.written(_count(db, question, rows))
+    counted = aggregates.written(_count(db, question, rows))
     db.execute(_KEEP, (question.name, first, first + BLOCK - 1, question.table, RULES, *said, counted))
 
 
@@ -191,7 +191,7 @@ def _kept(db: Db, question: Question, block: _Range) -> Tally | None:
     """None when it was dropped meanwhile, or cannot be read."""
     found = db.execute(_COUNTED, (question.name, block[0], RULES)).fetchone()
     try:
-        return tallies.read(found[0]) if found else None
+        return aggregates.read(found[0]) if found else None
     except (ValueError, TypeError, AttributeError):
         return None
 
@@ -200,7 +200,7 @@ def _count(db: Db, question: Question, rows: Rows) -> Tally:
     total: Tally = defaultdict(Counter)
     for start in range(rows.start, rows.end, _part(question)):
         part = replace(rows, start=start, end=min(start + _part(question), rows.end))
-        tallies.add(total, question.count(db, part))
+        aggregates.add(total, question.count(db, part))
     return total
 
 

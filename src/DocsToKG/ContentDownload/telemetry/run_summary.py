@@ -1,4 +1,4 @@
-"""The end of a run: its figures into the database and `summary.json`, and the files that show the latest state."""
+"""The beginning and the end of a run in the database: its row, its figures, and `summary.json`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 
 import orjson
 
-from DocsToKG.ContentDownload.catalog.gates import Gate, gates
-from DocsToKG.ContentDownload.catalog.places import LAST
+from DocsToKG.ContentDownload.catalog.paths import SUMMARY
+from DocsToKG.ContentDownload.catalog.slo import Gate, gates
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures, percentile
-from DocsToKG.ContentDownload.telemetry.folder import INDEX, SUMMARY, is_json_object
-from DocsToKG.ContentDownload.telemetry.projections import Repair
-from DocsToKG.ContentDownload.telemetry.schema import SCHEMA_VERSION, newest_id, transaction
-from DocsToKG.ContentDownload.telemetry.snapshots import write_index, write_json, write_last
+from DocsToKG.ContentDownload.telemetry.schema import SCHEMA_VERSION, transaction
+from DocsToKG.ContentDownload.telemetry.snapshots import write_json
 
 _START = """
 INSERT INTO run_summary (run_id, started_at, config_hash) VALUES (?, ?, ?)
@@ -36,7 +34,6 @@ _SUMMARY = """
 INSERT INTO summaries (run_id, created_at, payload) VALUES (?, ?, ?)
 ON CONFLICT (run_id) DO UPDATE SET created_at = excluded.created_at, payload = excluded.payload
 """
-_GONE, _CHANGED = "it was gone and is written anew", "it was cut short or changed and is written anew"
 Judge = Callable[[Figures], list[Gate]]
 
 
@@ -67,41 +64,6 @@ def finish_run(
         db.execute(_FINISH, _parameters(result))
         db.execute(_SUMMARY, (run_id, finished_at, orjson.dumps(payload).decode()))
     write_json(payload, root / SUMMARY)
-
-
-def refresh_snapshots(db: sqlite3.Connection, root: Path, *, last: bool) -> list[Repair]:
-    """Write `index.json`, and `last.csv` when asked, unless they show the newest line already and are as long as they
-    were made. Returns which of them had been lost or cut."""
-    newest = newest_id(db, "manifests")
-    repairs = []
-    for path, write in ((root / INDEX, write_index), *([(root / LAST, write_last)] if last else [])):
-        shown = db.execute("SELECT last_id, end_bytes FROM projections WHERE name = ?", (path.name,)).fetchone()
-        size = path.stat().st_size if path.exists() else None
-        if shown == (newest, size):
-            continue
-        write(db, path)
-        made = path.stat().st_size
-        if shown is not None:
-            # Earlier programs did not note the size; where nothing has come since, it is that of the new file.
-            left = shown[1] or (made if shown[0] == newest else size)
-            # A run that was cut off leaves `last.csv` longer than it was when that run began.
-            has_grown = path.name == LAST and shown[0] != newest and (size or 0) > (left or 0)
-            if size is None or (size != left and not has_grown):
-                repairs.append(Repair(path.name, note=_GONE if size is None else _CHANGED))
-        row = (path.name, newest, made)
-        db.execute("INSERT OR REPLACE INTO projections (name, last_id, end_bytes) VALUES (?, ?, ?)", row)
-    return repairs
-
-
-def mend_summary(db: sqlite3.Connection, root: Path) -> Repair | None:
-    """Put the summary of the last run back where its file was lost or cut."""
-    path = root / SUMMARY
-    kept = db.execute("SELECT payload FROM summaries ORDER BY created_at DESC, rowid DESC LIMIT 1").fetchone()
-    if kept is None or (path.exists() and (not path.is_file() or is_json_object(path.read_bytes()))):
-        return None
-    repair = Repair(path.name, note=_CHANGED if path.exists() else _GONE)
-    write_json(orjson.loads(kept[0]), path)
-    return repair
 
 
 def summary_payload(result: Figures, config_hash: str, judged: Iterable[Gate]) -> dict[str, Any]:

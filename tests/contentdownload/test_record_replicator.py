@@ -6,8 +6,8 @@ import threading
 from typing import Any, cast
 
 from DocsToKG.ContentDownload.errors import RunError
-from DocsToKG.ContentDownload.telemetry.batch import Batch
-from DocsToKG.ContentDownload.telemetry.shipping import Shipper
+from DocsToKG.ContentDownload.telemetry.group_commit import Batch
+from DocsToKG.ContentDownload.telemetry.replication import Replicator
 from DocsToKG.core.clock import SystemClock
 
 LONG_S = 30
@@ -23,12 +23,14 @@ def test_nobody_is_woken_before_the_reason_is_known() -> None:
         woken_early.append(done.is_set())
         told.append(batch)
 
-    shipper = Shipper(cast(Any, None), node="n1", clock=SystemClock(), fail=fail)  # never opened: nothing can be sent
-    shipper.put(Batch(settled=[done]))
-    shipper.start()
-    shipper.stop()
+    replicator = Replicator(
+        cast(Any, None), node="n1", clock=SystemClock(), fail=fail
+    )  # never opened: nothing can be sent
+    replicator.put(Batch(settled=[done]))
+    replicator.start()
+    replicator.stop()
     assert woken_early == [False]
     assert [batch.settled for batch in told] == [[done]]
     late = threading.Event()
-    shipper.put(Batch(settled=[late]))
+    replicator.put(Batch(settled=[late]))
     assert late.wait(LONG_S)

@@ -105,7 +105,7 @@ UPDATE {s}.downloads d SET verified_at = r.at, corrupt = r.corrupt
 """
 
 
-class Shipment:
+class Replica:
     """Sends from `local`, the machine's own record, to the tables in `schema`."""
 
     def __init__(self, local: sqlite3.Connection, *, schema: str, journal: str, node: str) -> None:

@@ -18,9 +18,9 @@ from tests.contentdownload.big_record import write_big_record
 from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt, SourceOutcome, Verb
-from DocsToKG.ContentDownload.catalog import folds, tallies
+from DocsToKG.ContentDownload.catalog import aggregates, rollups
 from DocsToKG.ContentDownload.catalog.store import GROUPS, Catalog
-from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry, folding
+from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry, rollup
 from DocsToKG.ContentDownload.telemetry.schema import open_database
 from DocsToKG.core.clock import ManualClock
 
@@ -32,9 +32,9 @@ COPIES = [{"url": "https://Closed.org:8443/x", "source": "core", "reason": "payw
 def small_blocks() -> Iterator[None]:
     """So that some hundred rows are many blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        for room in (folds, folding):
+        for room in (rollups, rollup):
             patch.setattr(room, "BLOCK", BLOCK)
-        patch.setattr(folding, "LOOK_EVERY_S", 0.0)
+        patch.setattr(rollup, "LOOK_EVERY_S", 0.0)
         yield
 
 
@@ -71,7 +71,7 @@ def told(root: Path) -> dict[str, Any]:
 
 def blocks(root: Path) -> dict[str, int]:
     with database(root) as db:
-        return dict(db.execute("SELECT name, COUNT(*) FROM folds WHERE rules = ? GROUP BY name", (folds.RULES,)))
+        return dict(db.execute("SELECT name, COUNT(*) FROM folds WHERE rules = ? GROUP BY name", (rollups.RULES,)))
 
 
 def any_line(chance: random.Random, number: int) -> ManifestRecord:
@@ -129,7 +129,7 @@ def forget(root: Path) -> None:
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_figures_are_the_same_with_and_without_what_was_counted_before(tmp_path: Path, seed: int) -> None:
     write(tmp_path, seed)
-    assert blocks(tmp_path) == dict.fromkeys((question.name for question in tallies.QUESTIONS), 210 // BLOCK)
+    assert blocks(tmp_path) == dict.fromkeys((question.name for question in aggregates.QUESTIONS), 210 // BLOCK)
     folded = told(tmp_path)
     assert folded["None None"]["obtained"] > 0
     with database(tmp_path) as db:
@@ -221,12 +221,12 @@ def test_a_row_that_cannot_be_counted_ends_no_run(tmp_path: Path) -> None:
 _KILLED = """
 import os, random, sys
 from pathlib import Path
-from DocsToKG.ContentDownload.catalog import folds
-from DocsToKG.ContentDownload.telemetry import RunTelemetry, folding
+from DocsToKG.ContentDownload.catalog import rollups
+from DocsToKG.ContentDownload.telemetry import RunTelemetry, rollup
 from DocsToKG.core.clock import ManualClock
-from tests.contentdownload.test_record_folds import add_rows
-folds.BLOCK = folding.BLOCK = 16
-folding.LOOK_EVERY_S = 0.0
+from tests.contentdownload.test_record_rollups import add_rows
+rollups.BLOCK = rollup.BLOCK = 16
+rollup.LOOK_EVERY_S = 0.0
 clock, chance = ManualClock(), random.Random(7)
 with RunTelemetry(Path(sys.argv[1]), run_id="r0", config_hash="c", clock=clock) as record:
     add_rows(record, clock, chance, 75)
@@ -279,13 +279,13 @@ def test_every_block_says_whose_rows_it_has(tmp_path: Path) -> None:
 
 
 def test_rules_and_their_number_change_together(tmp_path: Path) -> None:
-    """When this fails because something else is counted now, raise `folds.RULES` and put the new digest here: what
+    """When this fails because something else is counted now, raise `rollups.RULES` and put the new digest here: what
     earlier programs counted must not be added to what this one counts."""
     write_big_record(tmp_path, works=300)
     with contextlib.closing(open_database(tmp_path / "manifest.sqlite")) as db:
-        rows = db.execute("SELECT name, first_id, counted FROM folds WHERE rules = ? ORDER BY 1, 2", (folds.RULES,))
+        rows = db.execute("SELECT name, first_id, counted FROM folds WHERE rules = ? ORDER BY 1, 2", (rollups.RULES,))
         plain = [
-            (*block, {key: sorted(map(str, one.items())) for key, one in tallies.read(text).items()})
+            (*block, {key: sorted(map(str, one.items())) for key, one in aggregates.read(text).items()})
             for *block, text in rows
         ]
     assert sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16] == "a886b90a745c889d"

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from DocsToKG.ContentDownload.catalog.asking import Db
+from DocsToKG.ContentDownload.catalog.connection import Db
 from DocsToKG.ContentDownload.catalog.selection import ADDRESS, HOST, LICENCE, STATE, TAKEDOWN_STAGE
 
 Tally = dict[str, Counter[Any]]
