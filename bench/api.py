@@ -190,7 +190,7 @@ def service(url: str, folder: Path) -> Iterator[tuple[int, str, str]]:
     settings.write_text(
         json.dumps({"connection_string": address, "ledger": str(folder / "x.sqlite"), "port": 0, "limits": limits})
     )
-    script = "from DocsToKG.Orchestrator.cli import app; app()"
+    script = "from DocsToKG.Orchestrator.cli.app import app; app()"
     with serving([sys.executable, "-c", script, "serve", "-c", str(settings)]) as found:
         yield found
 

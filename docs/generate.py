@@ -161,7 +161,7 @@ def _first_words(text: str | None) -> str:
 
 def cli_page() -> str:
     from DocsToKG.ContentDownload.cli.app import app
-    from DocsToKG.Orchestrator.cli import app as ledger_app
+    from DocsToKG.Orchestrator.cli.app import app as ledger_app
 
     content, ledger = get_command(app), get_command(ledger_app)
     return _page(
@@ -439,9 +439,7 @@ def _routes(resource: Any) -> list[str]:
 
 def errors_page() -> str:
     from DocsToKG.ContentDownload.errors import ContentDownloadError
-    from DocsToKG.Orchestrator.audit.errors import AuditError
-    from DocsToKG.Orchestrator.errors import LedgerError
-    from DocsToKG.Orchestrator.signing.errors import SigningError
+    from DocsToKG.Orchestrator.errors import AuditError, LedgerError, SigningError
 
     found = list(error_classes())
     trees = {

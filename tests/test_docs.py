@@ -22,7 +22,7 @@ from tests.docs.reading import PAGES, ROOT, name_of, shown_lines
 from typer.main import get_command
 
 from DocsToKG.ContentDownload.cli.app import app
-from DocsToKG.Orchestrator.cli import app as ledger_app
+from DocsToKG.Orchestrator.cli.app import app as ledger_app
 
 REFERENCE = ROOT / "docs" / "reference"
 SOURCES = ROOT / "src" / "DocsToKG"

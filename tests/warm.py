@@ -198,7 +198,7 @@ def _build_commands() -> None:
     import typer.main
 
     from DocsToKG.ContentDownload.cli.app import app
-    from DocsToKG.Orchestrator.cli import app as ledger_app
+    from DocsToKG.Orchestrator.cli.app import app as ledger_app
 
     typer.main.get_command = functools.cache(typer.main.get_command)
     for built in (app, ledger_app):

@@ -17,9 +17,9 @@ from tests.orchestrator.eventful import afternoon, bundle, finish, morning, ms, 
 from typer.testing import CliRunner
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.audit.errors import BadRange
 from DocsToKG.Orchestrator.audit.verify import verify, verify_sequence
-from DocsToKG.Orchestrator.cli import app
+from DocsToKG.Orchestrator.cli.app import app
+from DocsToKG.Orchestrator.errors import BadRange
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.drivers.postgres import maintenance

@@ -17,7 +17,7 @@ from tests.conformance.events_receiver import SECRET, Answer, Receiver, receivin
 from tests.waiting import eventually
 from typer.testing import CliRunner
 
-from DocsToKG.Orchestrator.cli import app
+from DocsToKG.Orchestrator.cli.app import app
 from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger

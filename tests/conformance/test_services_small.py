@@ -21,7 +21,6 @@ from DocsToKG.Orchestrator.control.incidents import IncidentService
 from DocsToKG.Orchestrator.control.jobs.service import JobService
 from DocsToKG.Orchestrator.control.leaders import Leader
 from DocsToKG.Orchestrator.control.pack_runs import Hints, PackRunService
-from DocsToKG.Orchestrator.control.workers.latency import Latency
 from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LedgerBusy, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
@@ -304,16 +303,6 @@ def test_upkeep_runs_by_itself_and_lets_go_at_the_end(open_ledger: Open) -> None
     with Housekeeping(Services(ledger), every_s=0.3).running():
         eventually(leader.leading)
     assert leader.leading() is None
-
-
-def test_the_tally_sorts_what_jobs_took() -> None:
-    """MET-19."""
-    latency = Latency()
-    for seconds in (0.05, 0.1, 2, 10**6, -1):
-        latency.observe(seconds)
-    upto, count, total_s = latency.histogram()
-    assert (upto[0], upto[3], upto[-1], count) == ((0.1, 3), (5.0, 4), (3600.0, 4), 5)
-    assert total_s == pytest.approx(10**6 + 2.15)
 
 
 def test_of_many_at_once_exactly_one_acts(open_ledger: Open) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.console.conftest import console_over
 from typer.testing import CliRunner
 
-from DocsToKG.Orchestrator.cli import app
+from DocsToKG.Orchestrator.cli.app import app
 
 pytestmark = pytest.mark.slow
 DEMO = [sys.executable, "-c", "from DocsToKG.ContentDownload.cli.main import content; content()", "demo"]

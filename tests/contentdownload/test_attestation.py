@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.core.digest import sha256_hex
-from DocsToKG.Orchestrator.signing.errors import NotVerified
+from DocsToKG.Orchestrator.errors import NotVerified
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust, write_trust
 from DocsToKG.Orchestrator.signing.keys import PublicKey, Signer, Trust, new_signer
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from DocsToKG.ContentDownload.cli.app import app
-from DocsToKG.Orchestrator.cli import app as ledger_app
+from DocsToKG.Orchestrator.cli.app import app as ledger_app
 
 PAPERS = 8
 pytestmark = pytest.mark.slow

@@ -24,10 +24,9 @@ from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.api.auth.bearer import Authority
 from DocsToKG.Orchestrator.api.auth.keys import BadKey, KeyRing, TrustedKey, key_from_file, keys_from_set
 from DocsToKG.Orchestrator.audit import answers, archive, layout, replay
-from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.verify import MAX_PROBLEMS, Report, verify
+from DocsToKG.Orchestrator.errors import BadBundle, SigningError
 from DocsToKG.Orchestrator.signing import dsse, statements
-from DocsToKG.Orchestrator.signing.errors import SigningError
 from DocsToKG.Orchestrator.signing.keyring import read_trust, record_of
 from DocsToKG.Orchestrator.signing.keys import Trust, new_signer
 from DocsToKG.Orchestrator.signing.rotation import SUFFIX, vouched

@@ -12,8 +12,8 @@ from tests.orchestrator.eventful import afternoon, bundle, morning, ms
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit import layout, replay
-from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.replay import manifest_of
+from DocsToKG.Orchestrator.errors import BadBundle
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import write_trust
 from DocsToKG.Orchestrator.signing.keys import new_signer

@@ -22,9 +22,9 @@ from tests.orchestrator.second_dsse import check
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit import archive, bundle, layout
-from DocsToKG.Orchestrator.audit.errors import LedgerContradicts
 from DocsToKG.Orchestrator.audit.verify import verify
 from DocsToKG.Orchestrator.control.quotas import QuotaService
+from DocsToKG.Orchestrator.errors import LedgerContradicts
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.keys import Trust, new_signer

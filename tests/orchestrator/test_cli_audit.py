@@ -15,7 +15,7 @@ from tests.orchestrator.eventful import afternoon, morning
 from typer.testing import CliRunner, Result
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.cli import app
+from DocsToKG.Orchestrator.cli.app import app
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests import needs
 from typer.testing import CliRunner
 
-from DocsToKG.Orchestrator.cli import app
+from DocsToKG.Orchestrator.cli.app import app
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
@@ -73,7 +73,7 @@ def test_looking_makes_no_ledger(tmp_path):
 def test_help_starts_without_the_ledger():
     """Heavy imports wait until a command runs."""
     script = (
-        "import sys; import DocsToKG.Orchestrator.cli; "
+        "import sys; import DocsToKG.Orchestrator.cli.app; "
         "print(sorted(m for m in sys.modules if 'sqlite' in m or m.startswith('DocsToKG.Orchestrator.ledger')))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)

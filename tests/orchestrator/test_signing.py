@@ -10,11 +10,11 @@ import pytest
 from tests.orchestrator.second_dsse import check
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.errors import BadKey, NotVerified, SigningUnavailable
 from DocsToKG.Orchestrator.signing.current import CurrentSigners
 from DocsToKG.Orchestrator.signing.dsse import sign, verify
-from DocsToKG.Orchestrator.signing.errors import BadKey, NotVerified, Reason, SigningUnavailable
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust, record_of, write_trust
-from DocsToKG.Orchestrator.signing.keys import library, new_signer
+from DocsToKG.Orchestrator.signing.keys import Reason, library, new_signer
 
 NOW = 1_790_000_000.0
 KIND = "application/vnd.docstokg.test+json"

@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator import bootstrap
-from DocsToKG.Orchestrator.cli import app
-from DocsToKG.Orchestrator.command_line import settings_of
+from DocsToKG.Orchestrator.cli.app import app
+from DocsToKG.Orchestrator.cli.options import settings_of
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.settings import BadSettings, ServerSettings, load_settings
@@ -171,7 +171,7 @@ def test_a_reader_that_goes_away_ends_a_command_without_a_word(tmp_path, reader)
 
 def test_help_does_not_load_the_server():
     look = "print([name for name in ('fastapi', 'uvicorn', 'pydantic') if name in sys.modules])"
-    script = f"import sys, DocsToKG.Orchestrator.cli; {look}"
+    script = f"import sys, DocsToKG.Orchestrator.cli.app; {look}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "[]\n"
 

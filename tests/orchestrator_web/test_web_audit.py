@@ -17,13 +17,13 @@ from tests.orchestrator_web.conftest import caller_of
 from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator.api.audit_export import AuditExporter
-from DocsToKG.Orchestrator.api.response_signing import ResponseSigner
 from DocsToKG.Orchestrator.audit import bundle
 from DocsToKG.Orchestrator.audit.answers import verify_answer
 from DocsToKG.Orchestrator.audit.verify import verify
-from DocsToKG.Orchestrator.cli import app as command
+from DocsToKG.Orchestrator.cli.app import app as command
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.signing.current import ResponseSigner
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 from DocsToKG.Orchestrator.signing.keys import Trust
 from DocsToKG.Orchestrator.signing.statements import ANSWER, envelope_of

@@ -53,9 +53,9 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
     from DocsToKG.Orchestrator.api.context import AppState
     from DocsToKG.Orchestrator.api.housekeeping import Housekeeping
     from DocsToKG.Orchestrator.api.observability.spans import JobSpans
-    from DocsToKG.Orchestrator.api.response_signing import ResponseSigner
     from DocsToKG.Orchestrator.api.services import Services
     from DocsToKG.Orchestrator.api.sse import EventStreams
+    from DocsToKG.Orchestrator.signing.current import ResponseSigner
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
     with ExitStack() as stack:
@@ -105,10 +105,10 @@ def _tracer(endpoint: str | None, stack: ExitStack) -> Any | None:
 
 def notifier_of(settings: ServerSettings, ledger: DatabaseLedger, *, clock: Clock | None = None) -> Notifier | None:
     """What carries events to the targets of the settings; None where there are no targets."""
+    from DocsToKG.Orchestrator.errors import SigningError
     from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
     from DocsToKG.Orchestrator.events.outbox import Wish
     from DocsToKG.Orchestrator.signing.current import CurrentSigners
-    from DocsToKG.Orchestrator.signing.errors import SigningError
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
     events = settings.events

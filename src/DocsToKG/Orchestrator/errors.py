@@ -1,4 +1,4 @@
-"""What can go wrong with the ledger, by what the caller should do about it.
+"""The errors of the orchestrator, by what the caller should do about them.
 
 LedgerError
 ├── LeaseLost          let go: another owner has the job, or it is over
@@ -13,13 +13,21 @@ LedgerError
 └── LedgerUnusable     stop and tell the user
     ├── LedgerTooNew   written by a newer version of this program
     └── LedgerDamaged  not a ledger, or broken on disk
+AuditError
+├── BadRange           ask for another range; the message says which
+├── LedgerContradicts  the ledger is not what its own history says: look at it before anything is signed
+└── BadBundle          this is no bundle, or damaged: the message names the file
+SigningError
+├── SigningUnavailable install what is missing
+├── BadKey             a key, a key file or a trust file cannot be used: the message names it
+└── NotVerified        do not believe it; `reason` is one of `signing.keys.Reason`
 """
 
 from __future__ import annotations
 
 
 class LedgerError(Exception):
-    """Root of everything the ledger raises on purpose."""
+    """Root of the errors of the ledger and its services."""
 
 
 class LeaseLost(LedgerError):
@@ -88,3 +96,46 @@ class LedgerTooNew(LedgerUnusable):
 
 class LedgerDamaged(LedgerUnusable):
     """The file is not a ledger, or is broken."""
+
+
+class AuditError(Exception):
+    """Root of the errors of bundles and manifests."""
+
+
+class BadRange(AuditError):
+    """The range cannot be exported as asked."""
+
+
+class LedgerContradicts(AuditError):
+    """What the ledger keeps of a job is not what its history leads to."""
+
+
+class BadBundle(AuditError):
+    """A file cannot be read as what it should be. `where` names it."""
+
+    def __init__(self, where: str, message: str) -> None:
+        super().__init__(f"{where}: {message}")
+        self.where = where
+
+
+class SigningError(Exception):
+    """Root of the errors of keys and signatures."""
+
+
+class SigningUnavailable(SigningError):
+    """The libraries for signatures are not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("signatures need the audit extra: pip install 'docstokg[audit]'")
+
+
+class BadKey(SigningError):
+    """A key or a file of keys cannot be used."""
+
+
+class NotVerified(SigningError):
+    """The envelope is not to be believed."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason

@@ -7,6 +7,6 @@ from DocsToKG.core.interrupts import interruptible
 
 def main() -> None:
     with interruptible():
-        from DocsToKG.Orchestrator.cli import app
+        from DocsToKG.Orchestrator.cli.app import app
 
         app(prog_name="docstokg-orchestrator")

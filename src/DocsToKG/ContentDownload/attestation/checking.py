@@ -30,8 +30,8 @@ from DocsToKG.ContentDownload.attestation.statement import (
 from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.errors import StorageError
 from DocsToKG.ContentDownload.upkeep.hashing import digest_of
+from DocsToKG.Orchestrator.errors import NotVerified
 from DocsToKG.Orchestrator.signing import dsse
-from DocsToKG.Orchestrator.signing.errors import NotVerified
 from DocsToKG.Orchestrator.signing.keys import Trust
 
 MAX_LINE_BYTES = 64 * 1024 * 1024

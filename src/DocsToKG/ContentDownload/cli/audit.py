@@ -108,7 +108,7 @@ def _signers(keys: Path | None) -> list[Signer]:
 def _believed(path: Path, trust: Path | None) -> Any:
     from DocsToKG.core.clock import SystemClock
     from DocsToKG.Orchestrator.audit.answers import read_answer, verify_answer
-    from DocsToKG.Orchestrator.audit.errors import BadBundle
+    from DocsToKG.Orchestrator.errors import BadBundle
     from DocsToKG.Orchestrator.signing.keyring import read_trust
     from DocsToKG.Orchestrator.signing.keys import Trust
 

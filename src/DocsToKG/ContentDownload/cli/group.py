@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from DocsToKG.core import streams
-from DocsToKG.Orchestrator import command_line
+from DocsToKG.Orchestrator.cli import options as command_line
 
 
 class ExitCode(IntEnum):

@@ -13,11 +13,11 @@ from tempfile import mkdtemp
 from typing import BinaryIO
 
 from DocsToKG.Orchestrator.api.errors import Problem
-from DocsToKG.Orchestrator.api.response_signing import ResponseSigner
-from DocsToKG.Orchestrator.audit.errors import BadRange
 from DocsToKG.Orchestrator.audit.export import Exported, export
 from DocsToKG.Orchestrator.audit.reading import Range
+from DocsToKG.Orchestrator.errors import BadRange
 from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
+from DocsToKG.Orchestrator.signing.current import ResponseSigner
 
 _CHUNK = 1 << 18
 

@@ -45,7 +45,7 @@ class AppState:
         services = self.services
         self.idempotency = IdempotencyKeys(services.answers)
         self.long_polling = LongPolling(services.ledger)
-        self.metrics = Metrics(services.ledger, services.latency, self.streams.log_readers)
+        self.metrics = Metrics(services.ledger, self.streams.log_readers)
 
 
 def state_of(of: FastAPI | HTTPConnection) -> AppState:

@@ -18,7 +18,6 @@ from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.control.tenants import TenantService
 from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.control.workers.hosts import SourceHostService
-from DocsToKG.Orchestrator.control.workers.latency import Latency
 from DocsToKG.Orchestrator.control.workers.leases import LeaseService
 from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 
@@ -28,12 +27,11 @@ class Services:
 
     def __init__(self, ledger: ServedLedger) -> None:
         self.ledger = ledger
-        self.latency = Latency()
         self.answers = IdempotencyService(ledger)
         self.jobs = JobService(ledger)
         self.bulk = BulkService(ledger, self.jobs)
         self.actions = ActionService(ledger)
-        self.leases = LeaseService(ledger, latency=self.latency)
+        self.leases = LeaseService(ledger)
         self.workers = WorkerService(ledger)
         self.backfills = BackfillService(ledger)
         self.pack_runs = PackRunService(ledger)

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.verify import Report
 from DocsToKG.Orchestrator.control.jobs.views import job_digest
+from DocsToKG.Orchestrator.errors import BadBundle, NotVerified
 from DocsToKG.Orchestrator.signing import statements
-from DocsToKG.Orchestrator.signing.errors import NotVerified
 from DocsToKG.Orchestrator.signing.keys import Trust
 
 MAX_BYTES = 64 * 1_048_576

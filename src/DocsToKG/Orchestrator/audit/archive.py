@@ -17,10 +17,9 @@ from typing import IO, Any, BinaryIO
 
 import orjson
 
-from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.layout import ORDER, line
+from DocsToKG.Orchestrator.errors import BadBundle, SigningUnavailable
 from DocsToKG.Orchestrator.signing import dsse
-from DocsToKG.Orchestrator.signing.errors import SigningUnavailable
 from DocsToKG.Orchestrator.signing.keys import Signer
 
 SUFFIX = ".tar.zst"

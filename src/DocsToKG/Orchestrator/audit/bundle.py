@@ -16,8 +16,8 @@ from typing import IO, Any
 import orjson
 
 from DocsToKG.Orchestrator.audit import archive
-from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.layout import ORDER, line
+from DocsToKG.Orchestrator.errors import BadBundle
 
 MAX_LINE = 4 * 1_048_576
 MAX_HEAD = 16 * 1_048_576  # manifest and its signature

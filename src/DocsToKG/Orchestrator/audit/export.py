@@ -21,11 +21,11 @@ from types import TracebackType
 from typing import Any
 
 from DocsToKG.Orchestrator.audit import archive, layout, reading
-from DocsToKG.Orchestrator.audit.errors import BadRange, LedgerContradicts
 from DocsToKG.Orchestrator.audit.layout import CHAINS, CONTENT, HISTORY, JOBS, THROTTLES, digested, line, moment
 from DocsToKG.Orchestrator.audit.reading import Chain, ManyWriters, OneWriter, Place, Range
 from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
 from DocsToKG.Orchestrator.control.jobs.views import job_digest
+from DocsToKG.Orchestrator.errors import BadRange, LedgerContradicts
 from DocsToKG.Orchestrator.jobs.states import API_STATUS, JobState
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 from DocsToKG.Orchestrator.signing import dsse

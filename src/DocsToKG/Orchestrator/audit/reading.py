@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from heapq import merge
 from typing import Any
 
-from DocsToKG.Orchestrator.audit.errors import BadRange
 from DocsToKG.Orchestrator.audit.layout import moment
 from DocsToKG.Orchestrator.control.history.chains import COLUMNS, Row
+from DocsToKG.Orchestrator.errors import BadRange
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
 

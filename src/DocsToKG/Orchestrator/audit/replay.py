@@ -14,9 +14,9 @@ from typing import Any
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.Orchestrator.audit import layout, reading
 from DocsToKG.Orchestrator.audit.answers import REPLAY_SCHEMA
-from DocsToKG.Orchestrator.audit.errors import BadBundle, BadRange
 from DocsToKG.Orchestrator.audit.export import producer
 from DocsToKG.Orchestrator.control.jobs.views import job_digest
+from DocsToKG.Orchestrator.errors import BadBundle, BadRange
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 from DocsToKG.Orchestrator.signing.keys import Signer
 from DocsToKG.Orchestrator.signing.statements import REPLAY, signed

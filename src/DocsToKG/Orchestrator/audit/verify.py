@@ -18,13 +18,12 @@ from typing import IO, Any
 import orjson
 
 from DocsToKG.Orchestrator.audit import bundle, layout
-from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
 from DocsToKG.Orchestrator.control.jobs.views import job_digest
+from DocsToKG.Orchestrator.errors import BadBundle, BadKey, NotVerified
 from DocsToKG.Orchestrator.jobs.states import API_STATUS
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 from DocsToKG.Orchestrator.signing import dsse
-from DocsToKG.Orchestrator.signing.errors import BadKey, NotVerified
 from DocsToKG.Orchestrator.signing.keyring import key_of
 from DocsToKG.Orchestrator.signing.keys import PublicKey, Trust
 

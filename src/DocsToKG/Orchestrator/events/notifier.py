@@ -22,12 +22,11 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from DocsToKG.Orchestrator.control.leaders import Leader
-from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.errors import LedgerError, SigningError
 from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.events.outbox import Failed, Outbox, Settled, Waiting, Wish
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel, Target, parcel_of
 from DocsToKG.Orchestrator.ledger.control import ControlLedger
-from DocsToKG.Orchestrator.signing.errors import SigningError
 from DocsToKG.Orchestrator.signing.keys import Signer
 
 _log = logging.getLogger("DocsToKG.Orchestrator.events")

@@ -1,7 +1,7 @@
-"""The keys to sign with now, for a program that runs for long: a folder of keys, looked into again and again.
+"""The keys that a long-running program signs with now, and the responses that it signs.
 
-Knows the folder and the time. Promises: a key that was rotated, taken away or has expired is not signed with for longer
-than a few seconds; the folder is not read for every signature. Safe to share between threads.
+Knows the folder of keys and the time. Promises: a key that was rotated, removed or has expired is not signed with for
+longer than a few seconds; the folder is not read for every signature. Safe to share between threads.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+import orjson
+
 from DocsToKG.core.clock import Clock, SystemClock
-from DocsToKG.Orchestrator.signing.errors import SigningError
+from DocsToKG.Orchestrator.errors import SigningError
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 from DocsToKG.Orchestrator.signing.keys import Signer
+from DocsToKG.Orchestrator.signing.statements import ANSWER, FIELD, signatures, signed_parts
 
 LOOK_AGAIN_S = 5.0
 
@@ -44,3 +47,27 @@ class CurrentSigners:
             self._signers, self._error = self._folder.signers(self._clock.now(), self._chosen), None
         except SigningError as error:
             self._signers, self._error = (), error
+
+
+class ResponseSigner:
+    """Signs with the newest key of every name in a folder."""
+
+    def __init__(self, folder: KeyFolder, *, clock: Clock | None = None) -> None:
+        self._current = CurrentSigners(folder, clock=clock)
+
+    def signers(self) -> Sequence[Signer]:
+        """Empty where there is no key, or none that is good."""
+        try:
+            return self._current()
+        except SigningError:
+            return ()
+
+    def __call__(self, body: bytes) -> bytes:
+        """The body of a response with its signatures filled in, where there are keys."""
+        signers = self.signers()
+        if not signers or f'"{FIELD}":[]'.encode() not in body:
+            return body
+        value = orjson.loads(body)
+        for _, part in signed_parts(value):
+            part[FIELD] = signatures(part, ANSWER, signers)
+        return orjson.dumps(value)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from DocsToKG.core.clock import utc_iso
-from DocsToKG.Orchestrator.signing.errors import NotVerified, Reason
-from DocsToKG.Orchestrator.signing.keys import PublicKey, Signer, library
+from DocsToKG.Orchestrator.errors import NotVerified
+from DocsToKG.Orchestrator.signing.keys import PublicKey, Reason, Signer, library
 
 MAX_SIGNATURES = 32
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.core.clock import utc_iso
-from DocsToKG.Orchestrator.signing.errors import BadKey
+from DocsToKG.Orchestrator.errors import BadKey
 from DocsToKG.Orchestrator.signing.keys import KIND, PublicKey, Signer, new_signer, signer_from_pem
 
 TRUST_SCHEMA = "docstokg.trust.v1"

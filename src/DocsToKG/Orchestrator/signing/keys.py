@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from DocsToKG.core.clock import utc_iso
-from DocsToKG.Orchestrator.signing.errors import BadKey, SigningUnavailable
+from DocsToKG.Orchestrator.errors import BadKey, SigningUnavailable
 
 KIND = "ed25519"
 _PUBLIC_BYTES = 32
@@ -27,6 +28,18 @@ def library(part: str) -> Any:
         if (error.name or "").partition(".")[0] in ("securesystemslib", "cryptography"):
             raise SigningUnavailable from None
         raise
+
+
+class Reason(StrEnum):
+    """Why an envelope is not believed."""
+
+    MALFORMED = "malformed"  # not an envelope, or not in the one form an envelope has
+    WRONG_TYPE = "wrong-type"  # the payload is of another kind than was asked for
+    NOT_SIGNED = "not-signed"  # no signature at all
+    BAD_SIGNATURE = "bad-signature"  # a key that is known did not make this signature over these bytes
+    UNTRUSTED = "untrusted"  # good or not, the signatures are of keys that are not trusted
+    EXPIRED = "expired"  # of trusted keys, but not good at the moment that was asked about
+    TOO_FEW = "too-few"  # good ones, but fewer than were asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from DocsToKG.core.digest import canonical_json
+from DocsToKG.Orchestrator.errors import BadKey, NotVerified
 from DocsToKG.Orchestrator.signing import dsse
-from DocsToKG.Orchestrator.signing.errors import BadKey, NotVerified
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, find_key, key_of, read_small, record_of, write_new
 from DocsToKG.Orchestrator.signing.keys import PublicKey
 

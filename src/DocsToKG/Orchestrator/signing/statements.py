@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from DocsToKG.core.digest import canonical_json
+from DocsToKG.Orchestrator.errors import NotVerified
 from DocsToKG.Orchestrator.signing import dsse
-from DocsToKG.Orchestrator.signing.errors import NotVerified, Reason
-from DocsToKG.Orchestrator.signing.keys import PublicKey, Signer
+from DocsToKG.Orchestrator.signing.keys import PublicKey, Reason, Signer
 
 ANSWER = "application/vnd.docstokg.answer+json"
 REPLAY = "application/vnd.docstokg.replay-manifest+json"

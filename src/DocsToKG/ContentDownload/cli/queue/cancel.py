@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.cli.queue.jobs import JobArguments, jobs_are, say
 from DocsToKG.ContentDownload.cli.queue.opening import find_jobs, job_state, open_queue
 from DocsToKG.ContentDownload.cli.queue.selection import Chosen, HostOption, SinceOption, TenantOption, TypeOption
 from DocsToKG.ContentDownload.cli.tables import printable
-from DocsToKG.Orchestrator.command_line import CommandFailed
+from DocsToKG.Orchestrator.cli.options import CommandFailed
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.orchestrator.models import JobState

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from DocsToKG.Orchestrator.command_line import CommandFailed
+from DocsToKG.Orchestrator.cli.options import CommandFailed
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.orchestrator.models import JobState

@@ -1,34 +1,39 @@
-"""Figures of this instance for Prometheus: what went through it, and how deep the queues of the ledger are.
+"""Metrics of this instance for Prometheus, and the depth of the ledger's queues.
 
-Knows names and labels. Promises: a queue's depth is looked up when somebody asks, so that it cannot drift; counters
-count what this instance was told, and add up over instances.
+Knows names and labels. Promises: gauges are read from the ledger at each scrape, so that they cannot drift; counters
+count what this instance did, and add up over instances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from DocsToKG.Orchestrator.api.sse import LogReader
 from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
-from DocsToKG.Orchestrator.control.workers.latency import Latency
 from DocsToKG.Orchestrator.events.outbox import Outbox
 
+_BUCKETS_S = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """The figures of one application."""
+    """The metrics of one application."""
 
-    def __init__(self, ledger: ServedLedger, latency: Latency, log_readers: Collection[LogReader]) -> None:
+    def __init__(self, ledger: ServedLedger, log_readers: Collection[LogReader]) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Depths(ledger))
-        self._registry.register(_LatencyCollector(latency))
         self._registry.register(_LogLag(ledger, log_readers))
         self._registry.register(_Backlogs(ledger))
+        self.latency = Histogram(
+            "job_latency_seconds",
+            "From when a job could run to its acknowledged end.",
+            buckets=_BUCKETS_S,
+            registry=self._registry,
+        )
         self.failures = self._counter("job_failures", "Tries that failed, by what became of the job.", "end")
         self.retries = self._counter("job_retry", "Tries that failed and come again.")
         self.extensions = self._counter("lease_extensions", "Leases that were renewed.")
@@ -52,20 +57,6 @@ class _Depths(Collector):
         family = GaugeMetricFamily("job_queue_depth", "Jobs that wait.", labels=["jobType", "tenant"])
         for (job_type, tenant), waiting in self._ledger.depths().items():
             family.add_metric([job_type, tenant], waiting)
-        yield family
-
-
-class _LatencyCollector(Collector):
-    """How long jobs took, from when they could run to their end."""
-
-    def __init__(self, latency: Latency) -> None:
-        self._latency = latency
-
-    def collect(self) -> Iterator[Metric]:
-        upto, count, seconds = self._latency.histogram()
-        bounds = [(str(bound), n) for bound, n in upto]
-        family = HistogramMetricFamily("job_latency_seconds", "From when a job could run to its acknowledged end.")
-        family.add_metric([], [*bounds, ("+Inf", count)], seconds)
         yield family
 
 

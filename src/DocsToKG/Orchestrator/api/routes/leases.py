@@ -165,6 +165,8 @@ def complete_lease(ctx: Context, lease_id: LeasePath, body: CompleteRequest) -> 
     )
     ctx.spans.complete(ctx.request.scope, ctx.services.ledger, done, began_ns)
     job_log.log_job(ctx, "completed", done.job_id, leaseId=lease_id, said=body.status)
+    if done.took_s is not None:
+        ctx.metrics.latency.observe(done.took_s)
     if body.status in ("failed", "timed_out"):
         ctx.metrics.failures.labels(done.state.value if not done.retried else "retried").inc()
         ctx.metrics.retries.inc(done.retried)

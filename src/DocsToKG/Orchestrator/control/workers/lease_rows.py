@@ -82,13 +82,15 @@ class Renewal(View):
 
 @dataclass(frozen=True, slots=True)
 class Completion(View):
-    """Where the job is now; one that comes again says when. `leases` are the next jobs, where some were asked for."""
+    """Where the job is now; one that comes again says when. `tookSeconds` is from when the job could run to its end.
+    `leases` are the next jobs, where some were asked for."""
 
     job_id: int
     state: JobState
     status: str
     retried: bool
     next_eligible_at: Timestamp | None
+    took_s: float | None
     leases: Sequence[JobLease] = ()
 
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.workers import lease_rows
-from DocsToKG.Orchestrator.control.workers.latency import Latency
 from DocsToKG.Orchestrator.control.workers.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.jobs.retry import job_backoff_s
@@ -48,11 +47,9 @@ class LeaseService:
         self,
         ledger: ServedLedger,
         *,
-        latency: Latency | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._ledger = ledger
-        self._latency = latency or Latency()
         self._chance = chance
 
     def lease(
@@ -141,11 +138,10 @@ class LeaseService:
             jobs = self._finish(tenant, Finish(*named, state, reason, result, outcome), then)
         job = self._ledger.job(named[0])
         retried = job.state in (JobState.QUEUED, JobState.PENDING)
-        if not retried and job.finished_at is not None:
-            self._latency.observe(job.finished_at - job.next_eligible_at)
+        took_s = None if retried or job.finished_at is None else max(0.0, job.finished_at - job.next_eligible_at)
         leases = () if then is None else [lease_rows.shown(each, then.worker_id, then.ttl_s) for each in jobs]
         again_at = job.next_eligible_at if retried else None
-        return Completion(job.job_id, job.state, API_STATUS[job.state], retried, again_at, leases)
+        return Completion(job.job_id, job.state, API_STATUS[job.state], retried, again_at, took_s, leases)
 
     def _finish(self, tenant: str, finish: Finish, then: NextLease | None) -> list[LeasedJob]:
         """End a job, and lease the next ones in the same transaction where some are asked for."""

@@ -1,6 +1,6 @@
-"""Proof for outsiders from the command line: `docstokg-orchestrator audit`.
+"""Audit bundles from the command line: `docstokg-orchestrator audit`.
 
-A command parses, calls, prints. Exit code 1 says that something is not proved or could not be done.
+Exit code 1 says that something is not proved or could not be done.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.Orchestrator.command_line import JsonOption, ServedOption, ServerFile, ledger_of, printable, settings_of
+from DocsToKG.Orchestrator.cli.options import JsonOption, ServedOption, ServerFile, ledger_of, printable, settings_of
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.audit.verify import Report
@@ -65,7 +65,7 @@ def export(
 
     settings = settings_of(ledger, config, signing_keys=keys)
     signers = folder_of(settings).signers(now(), key or ())
-    with ledger_of(settings) as opened, _tidied():
+    with ledger_of(settings) as opened, _cleaned_up():
         until = opened.look(lambda tx: tx.now_ms) if end is None else _time("--to", end)
         made = write(opened, Range(_time("--from", start), until, tenant), signers, out)
     if as_json:
@@ -97,7 +97,7 @@ def verify(
     reports = [verify_answer(path, believed) for path in bundles if is_answer(path)]
     reports += verify_sequence([path for path in bundles if not is_answer(path)], believed)
     for report in reports:
-        typer.echo(json.dumps(_told(report)) if as_json else _shown(report))
+        typer.echo(json.dumps(_json(report)) if as_json else _line(report))
     if not all(report.proved for report in reports):
         raise typer.Exit(1)
 
@@ -130,7 +130,7 @@ def manifest(
     typer.echo(f"{out}: {len(document['jobs'])} jobs, signed by {', '.join(s.key.name for s in signers)}")
 
 
-def _told(report: Report) -> dict[str, Any]:
+def _json(report: Report) -> dict[str, Any]:
     signers = [
         {"keyid": key.key_id, "name": key.name, "trusted": key.key_id in report.trusted} for key in report.signers
     ]
@@ -139,7 +139,7 @@ def _told(report: Report) -> dict[str, Any]:
             "tenant": report.manifest.get("tenant"), "signers": signers, "rows": report.rows}  # fmt: skip
 
 
-def _shown(report: Report) -> str:
+def _line(report: Report) -> str:
     if not report.proved:
         return "\n".join([f"NOT PROVED  {report.path}", *(f"  {printable(one)}" for one in report.problems)])
     who = ", ".join(
@@ -186,8 +186,8 @@ def folder_of(settings: ServerSettings) -> Any:
 
 
 @contextmanager
-def _tidied() -> Iterator[None]:
-    """SIGTERM leaves as little behind as Ctrl+C does."""
+def _cleaned_up() -> Iterator[None]:
+    """Clean up on SIGTERM as on Ctrl+C."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

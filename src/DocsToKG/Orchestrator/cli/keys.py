@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from DocsToKG.Orchestrator.cli_audit import Keys, folder_of, now
-from DocsToKG.Orchestrator.command_line import JsonOption, ServedOption, ServerFile, settings_of
+from DocsToKG.Orchestrator.cli.audit import Keys, folder_of, now
+from DocsToKG.Orchestrator.cli.options import JsonOption, ServedOption, ServerFile, settings_of
 
 app = typer.Typer(no_args_is_help=True, help="Keys to sign with, and whom to trust.")
 

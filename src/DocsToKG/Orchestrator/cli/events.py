@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.Orchestrator.command_line import (
+from DocsToKG.Orchestrator.cli.options import (
     JsonOption,
     ServedOption,
     ServerFile,
