@@ -21,6 +21,7 @@ def default_settings() -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _read() -> dict[str, Any]:
     folder = files("DocsToKG.ContentDownload.config.defaults")
-    tiers = yaml.safe_load((folder / "tiers.yaml").read_text(encoding="utf-8"))
-    limits = yaml.safe_load((folder / "limits.yaml").read_text(encoding="utf-8"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    tiers = yaml.load((folder / "tiers.yaml").read_text(encoding="utf-8"), Loader=loader)
+    limits = yaml.load((folder / "limits.yaml").read_text(encoding="utf-8"), Loader=loader)
     return {**tiers, "limits": limits}
