@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.facts import aim, report, rss_mb
-from bench.hosts import config
 from bench.origin import Origin
 from bench.scratch import fresh_folder
+from bench.settings import config
 from bench.watched import Memory
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue

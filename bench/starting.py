@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.facts import report
-from bench.hosts import config
 from bench.origin import Origin
+from bench.settings import config
 from bench.watched import watch
 
 PROGRAMS = ("content", "contentdownload", "docstokg-orchestrator")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.download import Set, run_ours
+from bench.download_ours import Set, run_ours
 from bench.facts import report
 from bench.origin import Origin
 from bench.watched import watch

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from bench.facts import aim, report
-from bench.hosts import cpu_s
+from bench.settings import cpu_s
 from DocsToKG.ContentDownload.api.types import DownloadOutcome
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.loader import load_config
