@@ -65,8 +65,11 @@ def fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text, folded; a word that a line end divided is one."""
-    plain = _APOSTROPHES.sub("", fold(text))
-    if not plain.isascii():
+    plain = fold(text)
+    if plain.isascii():
+        plain = plain.replace("'", "").replace("`", "")
+    else:
+        plain = _APOSTROPHES.sub("", plain)
         plain = _GREEK_LETTER.sub(lambda found: _GREEK[found[0]], plain)
     return _WORD.findall(_LINE_HYPHEN.sub("", plain) if "\n" in plain else plain)
 
@@ -82,7 +85,7 @@ def content_words(text: str) -> list[str]:
 
 def line_content(text: str) -> str:
     """`content` of a line that may begin a title."""
-    return content(_RETRACTED.sub("", text))
+    return content(_RETRACTED.sub("", text) if ":" in text or "]" in text or ")" in text or "-" in text else text)
 
 
 def without_mark(squashed: str, wanted: str) -> str:

@@ -168,6 +168,21 @@ _ANYWHERE: tuple[tuple[Kind, re.Pattern[str], int], ...] = (
         r"|bachelor'?s? thesis"
         r"|doctoral (?:thesis|dissertation)|diplomarbeit"), 4_000),
 )  # fmt: skip
+# Cheaper to look for than the patterns, which few pages match.
+_HINTS: dict[Kind, tuple[str, ...]] = {
+    Kind.PREVIEW: (
+        "preview",
+        "purchase",
+        "full text",
+        "to read",
+        "to access",
+        "continue reading",
+        "not shown",
+        "not incl",
+    ),
+    Kind.TERMS: ("by accessing", "by using", "by downloading", "these terms"),
+    Kind.THESIS: ("thes", "dissert", "fulfil", "degree of", "zur erlangung", "proefschrift", "diplomarbeit"),
+}
 # Titles of works which are what the lists describe.
 _WORK_IS = re.compile(
     r"\b(?:retract|withdr|errat|corrig|correct|addend|expression of concern|front ?matter|back ?matter|contents\b"
@@ -269,8 +284,7 @@ def address_kind(urls: Sequence[str], dois: Sequence[str]) -> Kind | None:
 def opening(page: Page) -> str:
     """The folded first lines, up to the first that is a sentence."""
     shown: list[str] = []
-    for line in page.lines[: thresholds.OPENING_LINES]:
-        text = fold(line.text)
+    for text in page.folded_lines[: thresholds.OPENING_LINES]:
         if len(text) >= _SENTENCE_CHARS and len(_PROSE.findall(text)) >= 2:
             break
         shown.append(text)
@@ -306,7 +320,7 @@ _ABOVE_TITLE = frozenset(
 
 def _heading_kind(page: Page, own: str, title_line: int | None) -> Kind | None:
     top = opening(page)
-    above = fold("\n".join(line.text for line in page.lines[:title_line])) if title_line is not None else top
+    above = "\n".join(page.folded_lines[:title_line]) if title_line is not None else top
     for kind, pattern in _HEADINGS:
         found = pattern.search(above if kind in _ABOVE_TITLE else top)
         if found is not None and title_line is not None and kind is Kind.SUPPLEMENT and found.start() >= len(above):
@@ -324,6 +338,8 @@ def _heading_kind(page: Page, own: str, title_line: int | None) -> Kind | None:
 def _kind_anywhere(page: Page, document: DocumentText, own: str) -> Kind | None:
     text = page.folded
     for kind, pattern, most_letters in _ANYWHERE:
+        if not any(hint in text for hint in _HINTS.get(kind, ("",))):
+            continue
         if page.letters <= most_letters and (found := pattern.search(text)) and not (own and found[0] in own):
             return kind
     return None

@@ -99,6 +99,11 @@ class KnownWork:
         return tuple(content_words(self.title or ""))
 
     @cached_property
+    def plain_words(self) -> tuple[str, ...]:
+        """The first words of the title that a text has as they are."""
+        return tuple(word for word in self.title_words if len(word) >= 4 and word.isascii() and word.isalpha())[:2]
+
+    @cached_property
     def is_about_another(self) -> bool:
         """By its own title the work is a short thing about a paper or a person: an erratum, a reply, an obituary."""
         return _ABOUT_ANOTHER.match(fold(self.title or "")) is not None

@@ -71,9 +71,9 @@ _STAMP = re.compile(r"arxiv:\s?([a-z-]+(?:\.[a-z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v
 _EDGE = 0.12  # of a page's height, above and below
 _SHORT_BLOCK = 3
 _LED_CHARS = 60
+_HEAD_CHARS = 40
 _REFERENCE_LINE = re.compile(r"\W{0,2}\[?\d{1,3}[\].)]\s")
 _FURNITURE_CHARS = 140
-_DIGITS_AT_END = re.compile(r"\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +99,23 @@ class TitlePlace:
 def shown_dois(page: Page) -> Iterator[ShownDoi]:
     """The DOIs on a page. What stands below the heading of the references is not told."""
     lines = page.lines
-    for index, line in enumerate(lines):
-        text = line.text
-        if index > len(lines) // 4 and _REFERENCE_HEAD.search(fold(text)):
+    if "10." not in page.text:
+        return
+    for index in range(len(lines)):
+        text = page.folded_lines[index]
+        if index > len(lines) // 4 and len(text) <= _HEAD_CHARS and _REFERENCE_HEAD.match(text):
             return
         if "10." not in text:
             continue
-        following = lines[index + 1].text if index + 1 < len(lines) else ""
-        for doi in find_dois(fold(text)):
+        following = page.folded_lines[index + 1] if index + 1 < len(lines) else ""
+        for doi in find_dois(text):
             whole = doi
-            if (fold(text).rstrip().endswith(doi) and following and doi[-1:] in "./-_(") or (
+            if (text.rstrip().endswith(doi) and following and doi[-1:] in "./-_(") or (
                 doi.count("/") == 1 and doi.endswith("/")
             ):
-                whole = next(iter(find_dois(fold(text).rstrip() + fold(following).split(" ")[0])), doi)
+                whole = next(iter(find_dois(text.rstrip() + following.split(" ")[0])), doi)
             if not is_placeholder(whole):
-                rest = _LABEL.sub(" ", fold(text).replace(doi, " "))
+                rest = _LABEL.sub(" ", text.replace(doi, " "))
                 yield ShownDoi(whole, page.number, index, _is_own_position(page, index, doi), _is_alone(rest))
 
 
@@ -128,7 +130,7 @@ def own_divided(page: Page, wanted: str) -> bool:
     """The wanted DOI is divided by a line end, and stands in its own position."""
     lines = page.lines
     for index in range(len(lines) - 1):
-        one, two = fold(lines[index].text).rstrip(), fold(lines[index + 1].text).lstrip()
+        one, two = page.folded_lines[index].rstrip(), page.folded_lines[index + 1].lstrip()
         if "10." in one and wanted not in one and wanted not in two and wanted in one + two:
             start = find_dois(one)
             return bool(start) and _is_own_position(page, index, start[-1])
@@ -136,22 +138,22 @@ def own_divided(page: Page, wanted: str) -> bool:
 
 
 def _joined(page: Page) -> str:
-    return fold("".join(line.text for line in page.lines))
+    return "".join(page.folded_lines)
 
 
 def _is_own_position(page: Page, index: int, doi: str) -> bool:
     line = page.lines[index]
-    text = fold(line.text)
+    text = page.folded_lines[index]
     at = max(0, text.find(doi))
-    same_block = [other for other in page.lines[max(0, index - 6) : index + 7] if other.block == line.block]
-    if _CITE_AS.search(fold(same_block[0].text)) is not None:
+    same_block = _block(page, index)
+    if _CITE_AS.match(page.folded_lines[same_block.start]) is not None:
         return len(same_block) <= 8
     before, after = _LABEL.sub(" ", text[:at]), text[at + len(doi) :]
     is_header = page.height > 0 and line.bottom > (1 - _EDGE) * page.height
     at_edge = is_header or (page.height > 0 and line.top < _EDGE * page.height)
     # The line above a header's names the journal.
     above = page.lines[index - 1] if index and not is_header else None
-    led = fold(above.text)[-_LED_CHARS:] + " " if above is not None and _leads(above, line) else ""
+    led = page.folded_lines[index - 1][-_LED_CHARS:] + " " if above is not None and _leads(above, line) else ""
     if _OTHERS.search(before[-140:]) or _OTHERS.search(led + before[:40]):
         return False
     is_paragraph = len(same_block) > _SHORT_BLOCK
@@ -175,12 +177,26 @@ def _leads(above: Line, line: Line) -> bool:
 def is_cited(page: Page, index: int, known: KnownWork) -> bool:
     """The block of the line runs on from the wanted title, as a citation of the work does. A paper cites itself only
     under a label."""
-    block = page.lines[index].block
-    lines = [line for line in page.lines[max(0, index - 6) : index + 3] if line.block == block]
-    if len(known.title_words) < thresholds.MIN_TITLE_WORDS or _CITE_AS.search(fold(lines[0].text)):
+    if len(known.title_words) < thresholds.MIN_TITLE_WORDS or not known.content:
         return False
-    run = content(" ".join(line.text for line in lines))
+    lines = _block(page, index)
+    if len(lines) == 1 and len(page.lines[index].text) < len(known.content):
+        return False
+    text = " ".join(page.folded_lines[lines.start : lines.stop])
+    if any(word not in text for word in known.plain_words) or _CITE_AS.match(text):
+        return False
+    run = content(" ".join(page.lines[at].text for at in lines))
     return known.content in run and not run.startswith(known.content)
+
+
+def _block(page: Page, index: int) -> range:
+    """The lines around this one that are of its block, up to six above and below."""
+    first, last = index, index
+    while first > max(0, index - 6) and page.lines[first - 1].block == page.lines[index].block:
+        first -= 1
+    while last < min(len(page.lines) - 1, index + 6) and page.lines[last + 1].block == page.lines[index].block:
+        last += 1
+    return range(first, last + 1)
 
 
 def _is_alone(rest: str) -> bool:
@@ -189,8 +205,7 @@ def _is_alone(rest: str) -> bool:
 
 def stamped_arxiv(page: Page) -> str | None:
     """The number of arXiv's stamp, without its version; in running text it names another paper."""
-    for line in page.lines:
-        text = fold(line.text)
+    for text in page.folded_lines:
         found = _STAMP.match(text)
         if found is not None and len(text) <= 60:
             return found[1]
@@ -200,7 +215,7 @@ def stamped_arxiv(page: Page) -> str | None:
 def find_title(page: Page, known: KnownWork, body_size: float) -> TitlePlace | None:
     """The wanted title as a block of its own near the top of the page."""
     lines = page.lines[: thresholds.TITLE_LINES]
-    squashed = _squashed(page)
+    squashed = page.contents
     best: TitlePlace | None = None
     for wanted, exact in ((known.content, True), (known.main_content, False)):
         if not wanted or best is not None:
@@ -280,7 +295,7 @@ def one_language(title: str, text: str) -> bool:
 
 def has_title_lines(page: Page, known: KnownWork) -> bool:
     """Some lines of the page are the wanted title and nothing else, whatever stands around them."""
-    squashed = _squashed(page)
+    squashed = page.contents
     return bool(known.content) and any(
         _run(squashed, first, known.content) is not None for first in range(len(squashed))
     )
@@ -379,11 +394,10 @@ def _is_kicker(text: str, known: KnownWork) -> bool:
 def _is_below_title(text: str, known: KnownWork) -> bool:
     """Authors, an abstract's heading, a date or a DOI follow: the title is over."""
     folded = fold(text)
-    if _ABSTRACT.search(folded) or "doi" in folded or "10." in folded or "@" in folded:
+    if _ABSTRACT.match(folded) or "doi" in folded or "10." in folded or "@" in folded:
         return True
-    return any(_has_name(name, set(words(text))) for name in known.families) or (
-        not known.families and _looks_like_names(text)
-    )
+    joined = f" {' '.join(words(text))} "
+    return any(_has_name(name, joined) for name in known.families) or (not known.families and _looks_like_names(text))
 
 
 def _looks_like_names(text: str) -> bool:
@@ -398,17 +412,13 @@ def authors_shown(page: Page, known: KnownWork, place: TitlePlace | None) -> int
         first, last = place.first - thresholds.LINES_ABOVE_TITLE, place.last + 1 + thresholds.LINES_BELOW_TITLE
     else:
         first, last = 0, thresholds.TITLE_LINES
-    zone = page.lines[max(0, first) : last]
-    shown = words("\n".join(line.text for line in zone))
-    seen = set(shown)
-    joined, run = " ".join(shown), "".join(shown)
-    found = sum(
-        _has_name(name, seen) or (" " in name and name in joined) or (not name.isascii() and name in run)
-        for name in known.families
-    )
+    shown = words("\n".join(page.folded_lines[max(0, first) : last]))
+    joined = f" {' '.join(shown)} "
+    run = "" if joined.isascii() else "".join(shown)
+    found = sum(_has_name(name, joined) or (not name.isascii() and name in run) for name in known.families)
     if found or not known.families:
         return found
-    plain = {_without_umlauts(word) for word in seen}
+    plain = {_without_umlauts(word) for word in shown}
     return sum(_without_umlauts(name) in plain for name in known.families)
 
 
@@ -425,8 +435,7 @@ _GROUP = re.compile(
 
 def names_group(page: Page, place: TitlePlace) -> bool:
     """A group signs, in place of its people."""
-    lines = page.lines[place.last + 1 : place.last + 4]
-    return any(_GROUP.search(fold(line.text)) for line in lines)
+    return any(_GROUP.search(text) for text in page.folded_lines[place.last + 1 : place.last + 4])
 
 
 _SIGNED_LINES = 16
@@ -434,27 +443,31 @@ _SIGNED_LINES = 16
 
 def authors_at_end(page: Page, known: KnownWork) -> int:
     """How many of the compared names sign the paper at its end, outside its references."""
-    shown: set[str] = set()
-    for line in page.lines[-_SIGNED_LINES:]:
-        if not _REFERENCE_LINE.match(line.text) and not _YEAR.search(line.text):
-            shown.update(words(line.text))
-    return sum(_has_name(name, shown) for name in known.families)
+    lines = [
+        text
+        for text in page.folded_lines[-_SIGNED_LINES:]
+        if not _REFERENCE_LINE.match(text) and not _YEAR.search(text)
+    ]
+    joined = f" {' '.join(words(chr(10).join(lines)))} "
+    return sum(_has_name(name, joined) for name in known.families)
 
 
+_NUMBER = re.compile(r"\d\d")
 _YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
 
 
-def _has_name(name: str, seen: set[str]) -> bool:
-    """The name, with the marks of affiliations that are glued to it: `Smith1`, `Smitha`."""
+def _has_name(name: str, joined: str) -> bool:
+    """The name among words between blanks, with the marks of affiliations that are glued to it: `Smith1`, `Smitha`."""
     if " " in name:
-        return all(_has_name(part, seen) for part in name.split())
-    if name in seen:
-        return True
-    return any(
-        word.startswith(name)
-        and (_DIGITS_AT_END.sub("", word) == name or (len(name) >= 4 and len(word) - len(name) <= 2))
-        for word in seen
-    )
+        return all(_has_name(part, joined) for part in name.split())
+    at = joined.find(f" {name}")
+    while at >= 0:
+        end = joined.index(" ", at + 1)
+        glued = joined[at + 1 + len(name) : end]
+        if not glued or glued.isdecimal() or (len(name) >= 4 and len(glued) <= 2):
+            return True
+        at = joined.find(f" {name}", end)
+    return False
 
 
 def printed_range(page: Page, known: KnownWork) -> bool | None:
@@ -465,8 +478,7 @@ def printed_range(page: Page, known: KnownWork) -> bool | None:
         return None
     first, last = known.page_range
     seen: list[tuple[int, int]] = []
-    for line in _furniture(page, known):
-        text = fold(line.text)
+    for text in _furniture(page, known):
         cites = re.search(r"\b(?:1[89]|20)\d\d\b|\bvol|\bpp?\b|\(\d{1,3}\)", text) is not None
         for found in _RANGE.finditer(text):
             one, two = int(found[1]), int(found[2])
@@ -506,20 +518,19 @@ def is_at_edge(page: Page, index: int) -> bool:
     return page.height > 0 and (line.bottom > 0.92 * page.height or line.top < 0.08 * page.height)
 
 
-def _furniture(page: Page, known: KnownWork) -> Iterator[Line]:
-    """The short lines at both ends of a page, without those that cite the work."""
+def _furniture(page: Page, known: KnownWork) -> Iterator[str]:
+    """The short lines at both ends of a page, folded, without those that cite the work."""
     count = len(page.lines)
     for index in dict.fromkeys([*range(min(8, count)), *range(max(0, count - 6), count)]):
-        line = page.lines[index]
-        if len(line.text) <= _FURNITURE_CHARS and not is_cited(page, index, known):
-            yield line
+        text = page.folded_lines[index]
+        if len(text) <= _FURNITURE_CHARS and _NUMBER.search(text) and not is_cited(page, index, known):
+            yield text
 
 
 def header_years(page: Page, known: KnownWork) -> set[int]:
     """Years in the lines of a citation; not those of `Received` and `Accepted`, nor of a sentence."""
     years: set[int] = set()
-    for line in _furniture(page, known):
-        text = fold(line.text)
+    for text in _furniture(page, known):
         if not re.search(r"received|accepted|revised|available|downloaded|access", text):
             years.update(int(year) for year in re.findall(r"(?<![\d.])(?:19|20)\d\d(?![\d])", text.split("10.")[0]))
     return years
@@ -549,7 +560,3 @@ def body_size(document: DocumentText) -> float:
             size = round(line.size * 2) / 2
             letters[size] = letters.get(size, 0) + len(line.text)
     return max(letters, key=lambda size: letters[size]) if letters else 0.0
-
-
-def _squashed(page: Page) -> tuple[str, ...]:
-    return tuple(line_content(line.text) for line in page.lines[: thresholds.TITLE_LINES])

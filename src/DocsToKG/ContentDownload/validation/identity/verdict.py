@@ -126,8 +126,8 @@ def judge(known: KnownWork, document: DocumentText, origin: Origin = NOWHERE) ->
     if document.letters < thresholds.MIN_LETTERS:
         return _judge_little(known, document, origin, read_all)
     size = body_size(document)
-    page, title = _title_page(known, document, size)
-    signs = _signs(known, document, page, title, origin, size)
+    page, title, authors = _title_page(known, document, size)
+    signs = _signs(known, document, _Signs(page, title, authors), origin, size)
     whole = judge_wholeness(known, document, title_page=page.number)
     evidence = (*_evidence(known, signs), *whole.evidence)
     proof, why = _proof(known, document, signs, whole)
@@ -231,32 +231,31 @@ _COVERS = 3
 _FRONT = frozenset({Kind.COVER, Kind.ABSTRACTS, Kind.SLIDES, Kind.READ_ME, Kind.TERMS})
 
 
-def _title_page(known: KnownWork, document: DocumentText, size: float) -> tuple[Page, TitlePlace | None]:
+def _title_page(known: KnownWork, document: DocumentText, size: float) -> tuple[Page, TitlePlace | None, int]:
     """The page on which the paper begins: the first with its title as a block and an author beside it; else the first
-    with its title; else the first with text."""
+    with its title; else the first with text. With it the number of authors there."""
     first = next(page for page in document.pages if page.letters)
     if not known.has_title:
-        return first, None
-    found: tuple[Page, TitlePlace] | None = None
-    is_begun = not is_cover(first) and _bears_doi(known, first)
+        return first, None, authors_shown(first, known, None)
+    found: tuple[Page, TitlePlace, int] | None = None
     for page in document.pages:
-        if is_begun and page is not first:
+        if page is not first and found is None and not is_cover(first) and _bears_doi(known, first):
             break  # what follows is a title in translation, or in a list
         place = find_title(page, known, size)
         if place is None:
             continue
-        if not known.families or authors_shown(page, known, place):
-            if looks_like_paper(page) or page is first:
-                return page, place
-            found = found or (page, place)
-        found = found or (page, place)
-    if found is not None or not is_cover(first):
-        return found or (first, None)
+        shown = page, place, authors_shown(page, known, place)
+        if (shown[2] or not known.families) and (page is first or looks_like_paper(page)):
+            return shown
+        found = found or shown
+    if found is not None:
+        return found
     # Behind a cover the paper may have another title.
     behind = (
         page for page in document.pages[:_COVERS] if page.letters >= thresholds.MIN_LETTERS and not is_cover(page)
     )
-    return next(behind, first), None
+    page = next(behind, first) if is_cover(first) else first
+    return page, None, authors_shown(page, known, None)
 
 
 _SERIES = re.compile(
@@ -265,10 +264,8 @@ _SERIES = re.compile(
 )
 
 
-def _signs(
-    known: KnownWork, document: DocumentText, page: Page, title: TitlePlace | None, origin: Origin, size: float
-) -> _Signs:
-    signs = _Signs(page, title, authors_shown(page, known, title))
+def _signs(known: KnownWork, document: DocumentText, signs: _Signs, origin: Origin, size: float) -> _Signs:
+    page, title = signs.page, signs.title
     last = document.pages[-1]
     near = [one for one in document.pages if one.number <= page.number]
     for one in dict.fromkeys([page.number, *(other.number for other in near), last.number]):
@@ -293,7 +290,8 @@ def _signs(
     signs.other_title = title is None and other_title(page, known, size)
     signs.is_translated = title is None and has_title_lines(page, known) and not shares_language(page, known, size)
     signs.hides_other = title is not None and _hides_other(known, document, page, size)
-    signs.is_series = _SERIES.search("\n".join(one.folded for one in near)) is not None
+    # Only without a DOI do the years count.
+    signs.is_series = not signs.doi and any(_SERIES.search(one.folded) for one in near)
     signs.group = title is not None and names_group(page, title)
     if title is not None and (signs.group or document.page_count - page.number < thresholds.NOTICE_PAGES):
         signs.signed = max(authors_at_end(one, known) for one in dict.fromkeys((page, last)))
@@ -309,13 +307,15 @@ def _hides_other(known: KnownWork, document: DocumentText, cover: Page, size: fl
 
 def _read_dois(known: KnownWork, page: Page, signs: _Signs, *, is_title_page: bool) -> None:
     # A list of references may begin on the page before.
-    is_list = not is_title_page and has_references(page)
+    if not is_title_page and has_references(page):
+        signs.doi_mentioned = signs.doi_mentioned or any(shows_doi(page, doi) for doi in known.dois)
+        return
     for shown in shown_dois(page):
         if any(same_doi(shown.doi, doi) for doi in known.dois):
             # A cover names the paper behind it, also in running text.
             is_covering = is_cover(page) and not is_title_page
             is_own = is_covering or (shown.is_own and not is_cited(page, shown.line, known))
-            signs.doi = signs.doi or (is_own and not is_list)
+            signs.doi = signs.doi or is_own
             signs.doi_in_header = signs.doi_in_header or (is_own and is_title_page and is_at_edge(page, shown.line))
             signs.doi_mentioned = True
         elif any(is_part(shown.doi, doi) for doi in known.dois):
@@ -325,7 +325,7 @@ def _read_dois(known: KnownWork, page: Page, signs: _Signs, *, is_title_page: bo
     for doi in known.dois:
         if not signs.doi_mentioned and shows_doi(page, doi):
             signs.doi_mentioned = True
-            signs.doi = signs.doi or (not is_list and own_divided(page, doi))
+            signs.doi = signs.doi or own_divided(page, doi)
 
 
 def _read_declared(known: KnownWork, declared: tuple[str, ...], signs: _Signs) -> None:
@@ -455,7 +455,8 @@ def _is_meeting(known: KnownWork, page: Page) -> bool:
     """The header names a meeting, and the work's journal is none: a twin of the paper, with its title and authors."""
     if not known.journal or _MEETING.search(fold(known.journal)):
         return False
-    edge = fold("\n".join(line.text for line in (*page.lines[:6], *page.lines[-5:]) if len(line.text) <= 140))
+    lines = (*page.folded_lines[:6], *page.folded_lines[-5:])
+    edge = "\n".join(line for line in lines if len(line) <= 140)
     return _MEETING.search(edge) is not None and content(known.journal) not in content(page.text)
 
 

@@ -68,7 +68,6 @@ def judge_wholeness(known: KnownWork, document: DocumentText, *, title_page: int
     """Whether the file holds the paper to its end. `title_page` is the page on which it begins."""
     evidence: list[str] = []
     expected = known.page_range
-    by_pages = _ends_by_pages(known, document, title_page)
     if expected is not None:
         count, pages = expected[1] - expected[0] + 1, document.page_count - title_page + 1
         if count >= thresholds.MIN_RANGE:
@@ -82,11 +81,11 @@ def judge_wholeness(known: KnownWork, document: DocumentText, *, title_page: int
     headings = {found[0].strip() for text in shown for found in _SECTIONS.finditer(text)}
     if headings:
         evidence.append(f"sections: {len(headings)}")
-    if by_pages is not None:
-        return Wholeness(Whole.WHOLE, (*evidence, by_pages))
     if page is None:
+        if (numbered := _ends_by_pages(known, document, title_page)) is not None:
+            return Wholeness(Whole.WHOLE, (*evidence, numbered))
         return Wholeness(Whole.UNKNOWN, tuple(evidence), "no references found")
-    if expected is None and not _has_body(document, title_page, len(headings)):
+    if expected is None and not known.is_about_another and not _has_body(document, title_page, len(headings)):
         return Wholeness(Whole.UNKNOWN, tuple(evidence), "little between title and references")
     return Wholeness(Whole.WHOLE, tuple(evidence))
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from DocsToKG.ContentDownload.validation.normalization import fold
+from DocsToKG.ContentDownload.validation.identity import thresholds
+from DocsToKG.ContentDownload.validation.normalization import fold, line_content
 
 HEADER = struct.Struct("!I")  # the length of each message between a run and its workers
 
@@ -79,6 +80,15 @@ class Page:
     def folded(self) -> str:
         """The text in comparable form, line by line."""
         return fold(self.text)
+
+    @cached_property
+    def folded_lines(self) -> tuple[str, ...]:
+        return tuple(self.folded.split("\n"))
+
+    @cached_property
+    def contents(self) -> tuple[str, ...]:
+        """The upper lines as lines of a title are compared."""
+        return tuple(line_content(text) for text in self.folded_lines[: thresholds.TITLE_LINES])
 
 
 @dataclass(frozen=True, slots=True)

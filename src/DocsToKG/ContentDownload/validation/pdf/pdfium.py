@@ -170,6 +170,8 @@ def _ends(at: int, part: str) -> tuple[int, int]:
 
 def _is_one_row(one: _CharBox, other: _CharBox) -> bool:
     """Their heights overlap, or they follow one another upwards, as turned text does."""
+    if one[1] == other[1] and one[3] == other[3]:
+        return True
     overlap = min(one[3], other[3]) - max(one[1], other[1])
     return overlap > 0.2 * min(one[3] - one[1], other[3] - other[1]) or abs(one[0] - other[0]) < 1.0
 
@@ -178,8 +180,12 @@ def _box(
     text_page: Any, first: int, last: int, ends: tuple[_CharBox | None, _CharBox | None]
 ) -> tuple[float, float, float, float, float]:
     """The line's box and height, from three of its letters: asking for each letter would cost more than the text."""
+    one, two = ends
+    if one is not None and two is not None and one[1] == two[1] and one[3] == two[3]:
+        left, right, size = min(one[0], two[0]), max(one[2], two[2]), one[3] - one[1]
+        return (round(left, 1), round(one[1], 1), round(right, 1), round(one[3], 1), round(size, 2))
     middle = _char(text_page, (first + last) // 2) if last - first > 1 else None
-    boxes = [box for box in dict.fromkeys((ends[0], middle, ends[1])) if box is not None]
+    boxes = [box for box in dict.fromkeys((one, middle, two)) if box is not None]
     if not boxes:
         return (0.0, 0.0, 0.0, 0.0, 0.0)
     left, right = min(box[0] for box in boxes), max(box[2] for box in boxes)
