@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from tests.needs import recorded
 
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
 from DocsToKG.ContentDownload.resolvers.landing.link_ranking import site_of
 
 KNOWN = (

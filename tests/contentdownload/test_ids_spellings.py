@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.needs import recorded
 
+from DocsToKG.ContentDownload.resolvers.ids.addresses import identifier_in_url
 from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     BadIdentifier,
-    Identifier,
-    identifier_in_url,
     identifiers_of,
-    normalize_arxiv,
-    normalize_doi,
-    normalize_openalex,
-    normalize_pmcid,
-    normalize_pmid,
     parse_identifier,
     to_work,
     work_of,
 )
 from DocsToKG.ContentDownload.resolvers.ids.library_proxies import target_address
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
+    Identifier,
+    normalize_arxiv,
+    normalize_doi,
+    normalize_openalex,
+    normalize_pmcid,
+    normalize_pmid,
+)
 
 SICI = "10.1002/(SICI)1097-0258(19980815/30)17:15/16<1661::AID-SIM968>3.0.CO;2-2"
 

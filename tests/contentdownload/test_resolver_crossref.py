@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.resolvers.crossref import (
     licences_in_force,
     year_issued,
 )
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
 from DocsToKG.ContentDownload.resolvers.record import Record
 
 WORK = named("10.1234/a(1)<b>")

@@ -11,7 +11,7 @@ from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
 from DocsToKG.ContentDownload.resolvers.repositories.datacite import DataciteResolver
 
 WORK = named("10.3929/ethz-b-000123")

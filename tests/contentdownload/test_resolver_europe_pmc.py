@@ -17,7 +17,7 @@ from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
 from DocsToKG.Sandbox.profile import SandboxServer
 
 REST = "https://www.ebi.ac.uk/europepmc/webservices/rest"

@@ -17,7 +17,8 @@ from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
 from DocsToKG.ContentDownload.resolvers.openalex import work_of_record
 from DocsToKG.ContentDownload.resolvers.record import Record
 

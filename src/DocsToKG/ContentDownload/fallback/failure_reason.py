@@ -173,11 +173,11 @@ def _nothing_known(state: SearchState, failed: Sequence[Failure]) -> FailureReas
             Reason.NO_OPEN_COPY, f"Only full text in other forms is known: ask for {forms} with --formats."
         )
     barred = [one for one in failed if one.reason == Reason.ROBOTS]
-    asked, silent = _unique(state.sources), _unique(one.source for one in failed if one not in barred)
+    sources, silent = _unique(state.sources), _unique(one.source for one in failed if one not in barred)
     rest = f"; {_named(silent)} could not be asked" if silent else ""
     refused = _unique(source for source, said in state.notes if said == "refused")
     rest += f"; {_named(refused)} refused to answer" if refused else ""
-    willing = [name for name in asked if name not in silent and name not in refused]
+    willing = [name for name in sources if name not in silent and name not in refused]
     if state.notes and not barred and all(said in _UNKNOWN for _, said in state.notes):
         return FailureReason(
             Reason.UNKNOWN_IDENTIFIER, f"None of {_sources(len(willing))} knows this identifier{rest}."
@@ -192,7 +192,7 @@ def _nothing_known(state: SearchState, failed: Sequence[Failure]) -> FailureReas
     return _not_open([said for _, said in state.notes], _sources(len(willing)), rest)
 
 
-def _not_open(notes: Sequence[str], asked: str, rest: str) -> FailureReason:
+def _not_open(notes: Sequence[str], sources: str, rest: str) -> FailureReason:
     """No copy is known, and nothing stands before one: as much as the sources say of why."""
     days = [said for said in notes if said.partition(":")[0] == Reason.EMBARGO]
     if days:
@@ -201,8 +201,8 @@ def _not_open(notes: Sequence[str], asked: str, rest: str) -> FailureReason:
     if Reason.GONE in notes:
         return FailureReason(Reason.GONE, f"The copy that was known has been removed from its archive{rest}.")
     if Reason.CLOSED in notes:
-        return FailureReason(Reason.CLOSED, f"The paper is closed: no open copy is known to {asked}{rest}.")
-    return FailureReason(Reason.NO_OPEN_COPY, f"No open copy is known to {asked}{rest}.")
+        return FailureReason(Reason.CLOSED, f"The paper is closed: no open copy is known to {sources}{rest}.")
+    return FailureReason(Reason.NO_OPEN_COPY, f"No open copy is known to {sources}{rest}.")
 
 
 def _words(one: Failure) -> str:

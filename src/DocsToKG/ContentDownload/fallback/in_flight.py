@@ -65,8 +65,8 @@ class DeduplicatedDownload:
                 await over.wait()
         over = self._in_flight[key] = asyncio.Event()
         try:
-            asked = StoredClient(self, client, key, plan) if key in self._fetched else client
-            copy = await self._download(plan, work, asked, call, claim)
+            source = StoredClient(self, client, key, plan) if key in self._fetched else client
+            copy = await self._download(plan, work, source, call, claim)
         except TransientFailure:
             # Other bytes may come another time: the next one asks the network.
             self.forget(key)

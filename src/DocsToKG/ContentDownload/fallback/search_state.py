@@ -234,24 +234,24 @@ class SearchState:
         self._answers.pop(source, None)
         self._note_transient(None)
 
-    def record_answer(self, asked: str, answer: SourceAnswer) -> None:
+    def record_answer(self, key: str, answer: SourceAnswer) -> None:
         """Who was asked has said this for good, unless one of the copies named may be had another time."""
-        self._answers[asked] = answer
+        self._answers[key] = answer
 
-    def reuse_answer(self, asked: str, source: str, position: int) -> SourceAnswer | None:
+    def reuse_answer(self, key: str, source: str, position: int) -> SourceAnswer | None:
         """What the source said in an earlier try, now said again; None when it must be asked (anew).
 
         Once this try has found out more of the work than the earlier ones, the source may have more to say.
         """
         if self._earlier is None:
             return None
-        answer = self._earlier.answers.get(asked)
+        answer = self._earlier.answers.get(key)
         if answer is None or not known_of(self.work) <= self._earlier.known:
             return None
         self.record_source(source, position)
         if answer.note is not None:
             self.add_note(source, answer.note)
-        self._answers[asked] = answer
+        self._answers[key] = answer
         if answer.failure is not None:
             self.failures.insert(self._earlier_failures, answer.failure)
             self._earlier_failures += 1
@@ -263,7 +263,7 @@ class SearchState:
         return SearchSnapshot(
             work=self._work,
             known=known_of(self.work),
-            answers={asked: answer for asked, answer in self._answers.items() if self._is_settled(answer)},
+            answers={key: answer for key, answer in self._answers.items() if self._is_settled(answer)},
             rejected=tuple(each for each in copies if each.reason != Reason.BUDGET_EXHAUSTED),
             keys=frozenset(self._done),
             failed=dict(self._failed),

@@ -34,7 +34,7 @@ def stored_version(work: WorkArtifact, plan: DownloadPlan, copy: StoredCopy) -> 
 
 
 def _version_doi(work: WorkArtifact, plan: DownloadPlan, copy: StoredCopy) -> str | None:
-    asked = asked_doi(work)
+    wanted = asked_doi(work)
     for address in (plan.url, copy.stream.final_url):
         named = identifier_in_url(address)
         if named is not None and named.scheme == "arxiv":
@@ -42,12 +42,12 @@ def _version_doi(work: WorkArtifact, plan: DownloadPlan, copy: StoredCopy) -> st
         if (doi := doi_of_address(address)) is not None and _is_preprint(doi):
             return doi
     for said in (copy.facts.get("doi_seen"), plan.page_doi):
-        if isinstance(said, str) and asked is not None and same_doi(said, asked):
+        if isinstance(said, str) and wanted is not None and same_doi(said, wanted):
             # A manuscript may print the DOI of the paper that it became.
-            return asked if plan.version != _PREPRINT or _is_preprint(asked) else None
+            return wanted if plan.version != _PREPRINT or _is_preprint(wanted) else None
         if isinstance(said, str) and _is_preprint(said):
             return said
-    return asked if plan.version == _PUBLISHED else None
+    return wanted if plan.version == _PUBLISHED else None
 
 
 def _is_preprint(doi: str) -> bool:

@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.index.engine import DEFAULT_LIMITS, Database, Limi
 from DocsToKG.ContentDownload.index.gather import FileCounts, Gather
 from DocsToKG.ContentDownload.index.manifest import BUILDING, Manifest, SourceInfo, publish, read_manifest, writing
 from DocsToKG.ContentDownload.index.parts import Part, batches, find_parts
-from DocsToKG.ContentDownload.index.scatter import BatchTold, Scatter
+from DocsToKG.ContentDownload.index.scatter import BatchSummary, Scatter
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.core.ids import new_run_id
@@ -104,33 +104,33 @@ class _Build:
     def make(self) -> Manifest:
         inventory = [part for address in self._wanted.inventory for part in find_parts("ids", address)]
         scatter = Scatter(self._db, self._place, buckets=self._files, inventory=inventory)
-        folders, told = self._read(scatter)
+        folders, batches_read = self._read(scatter)
         files = self._place / f"files-{self._digest(folders)}"
         files.mkdir(exist_ok=True)
         self._drop_others({*folders, files})
         base = [self._root / self._base.folder / file.name for file in self._base.files] if self._base else []
         gather = Gather(self._db, files, folders, base=base)
         gather.leave_out(self._deleted, self._place)
-        manifest = self._manifest(told, self._write(gather))
+        manifest = self._manifest(batches_read, self._write(gather))
         for note in files.glob("*.json"):
             note.unlink()
         publish(self._root, manifest, files)
         shutil.rmtree(self._place, ignore_errors=True)
         return manifest
 
-    def _read(self, scatter: Scatter) -> tuple[list[Path], list[BatchTold]]:
+    def _read(self, scatter: Scatter) -> tuple[list[Path], list[BatchSummary]]:
         began, done = time.monotonic(), 0
-        folders, told = list[Path](), list[BatchTold]()
+        folders, batches_read = list[Path](), list[BatchSummary]()
         for batch in batches(self._parts):
-            folder, said = scatter.batch(batch)
+            folder, summary = scatter.batch(batch)
             folders.append(folder)
-            told.append(said)
+            batches_read.append(summary)
             done += len(batch)
-            rows = sum(one.records for one in told)
+            rows = sum(one.records for one in batches_read)
             self._watch(Progress("reading", done, len(self._parts), rows, time.monotonic() - began))
-            self._check_bad_lines(told, at_least=_JUDGED_FROM)
-        self._check_bad_lines(told)
-        return folders, told
+            self._check_bad_lines(batches_read, at_least=_JUDGED_FROM)
+        self._check_bad_lines(batches_read)
+        return folders, batches_read
 
     def _write(self, gather: Gather) -> list[FileCounts]:
         began, counts = time.monotonic(), list[FileCounts]()
@@ -140,8 +140,8 @@ class _Build:
             self._watch(Progress("sorting", bucket + 1, self._files, rows, time.monotonic() - began))
         return counts
 
-    def _check_bad_lines(self, told: Sequence[BatchTold], *, at_least: int = 1) -> None:
-        for name, info in _by_source(told).items():
+    def _check_bad_lines(self, batches_read: Sequence[BatchSummary], *, at_least: int = 1) -> None:
+        for name, info in _by_source(batches_read).items():
             lines = info.records + info.bad_lines
             if lines >= at_least and info.bad_lines > self._wanted.bad_share * lines:
                 reasons = "; ".join(f"{why} {count}, as {example}" for why, (count, example) in info.bad.items())
@@ -161,7 +161,7 @@ class _Build:
             if folder not in wanted and folder.name.startswith(("rows-", "files-", "fetched")):
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _manifest(self, told: Sequence[BatchTold], counts: Sequence[FileCounts]) -> Manifest:
+    def _manifest(self, batches_read: Sequence[BatchSummary], counts: Sequence[FileCounts]) -> Manifest:
         before = dict(self._base.sources) if self._base is not None else {}
         return Manifest(
             version=new_run_id().lower(),
@@ -170,15 +170,15 @@ class _Build:
             open_works=sum(one.open_works for one in counts),
             closed_works=sum(one.closed_works for one in counts),
             copies=sum(one.copies for one in counts),
-            sources=before | _by_source(told),
+            sources=before | _by_source(batches_read),
             files=tuple(one.file for one in counts),
         )
 
 
-def _by_source(told: Iterable[BatchTold]) -> dict[str, SourceInfo]:
+def _by_source(batches_read: Iterable[BatchSummary]) -> dict[str, SourceInfo]:
     found: dict[str, SourceInfo] = {}
     now = utc_iso(time.time())
-    for one in told:
+    for one in batches_read:
         info = found.get(one.source, SourceInfo(read_at=now))
         found[one.source] = SourceInfo(
             records=info.records + one.records,

@@ -122,10 +122,10 @@ def explained(doing: str, *, reading: bool = True) -> Iterator[None]:
 
 
 def is_full(error: BaseException) -> bool:
-    told = str(error)
+    text = str(error)
     number = getattr(error, "errno", None)
     return number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or any(
-        words in told for words in ("No space left", "File too large", "Disk quota", "disk is full")
+        words in text for words in ("No space left", "File too large", "Disk quota", "disk is full")
     )
 
 
@@ -135,6 +135,6 @@ def _full(doing: str, error: BaseException) -> DiskFull:
 
 def _first_line(error: BaseException) -> str:
     """Errors of threads that write come as JSON."""
-    told = str(error).strip()
-    message = re.search(r'"exception_message":"((?:[^"\\]|\\.)*)"', told)
-    return (message[1].replace('\\"', '"') if message is not None else told.partition("\n")[0])[:300]
+    text = str(error).strip()
+    message = re.search(r'"exception_message":"((?:[^"\\]|\\.)*)"', text)
+    return (message[1].replace('\\"', '"') if message is not None else text.partition("\n")[0])[:300]

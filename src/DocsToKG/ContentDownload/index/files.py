@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
+def atomic_folder(target: Path) -> Iterator[Path]:
     """A folder that gets its name when the block ends well; what an earlier try left beside goes."""
     beside = target.with_name(f"{target.name}.tmp")
     shutil.rmtree(beside, ignore_errors=True)
@@ -21,7 +21,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[Path]:
+def atomic_file(target: Path) -> Iterator[Path]:
     """A file that is on the disk, and then gets its name, when the block ends well."""
     beside = target.with_name(f"{target.name}.tmp")
     yield beside

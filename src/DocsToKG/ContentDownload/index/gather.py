@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from DocsToKG.ContentDownload.index.engine import Database, explained, filled, listed, quoted, statement
-from DocsToKG.ContentDownload.index.files import digest_of, whole_file
+from DocsToKG.ContentDownload.index.files import atomic_file, digest_of
 from DocsToKG.ContentDownload.index.manifest import IndexFile
 from DocsToKG.ContentDownload.index.parts import Part, on_disk
 from DocsToKG.ContentDownload.index.scatter import table_of
@@ -65,14 +65,14 @@ class Gather:
         if not note.exists():
             with explained(f"{self._files / name} cannot be written", reading=False):
                 counts = self._write(bucket, self._files / name)
-                with whole_file(note) as beside:
+                with atomic_file(note) as beside:
                     beside.write_text(json.dumps(asdict(counts)))
-        told = json.loads(note.read_text())
-        return FileCounts(**(told | {"file": IndexFile(**told["file"])}))
+        noted = json.loads(note.read_text())
+        return FileCounts(**(noted | {"file": IndexFile(**noted["file"])}))
 
     def _write(self, bucket: int, target: Path) -> FileCounts:
         self._collect(bucket)
-        with whole_file(target) as beside:
+        with atomic_file(target) as beside:
             self._db.execute(
                 f"COPY (SELECT * FROM collected ORDER BY key, source, record) TO {quoted(beside)} "
                 "(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 24576)"

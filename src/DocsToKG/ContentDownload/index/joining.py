@@ -28,10 +28,10 @@ def joined(lines: Iterable[InputLine], root: Path, *, limits: Limits) -> Iterato
     spill = limits.spill or Path(tempfile.gettempdir())
     spill.mkdir(parents=True, exist_ok=True)
     with Index(root, limits=replace(limits, spill=spill)) as index, tempfile.TemporaryFile(dir=spill) as waiting:
-        answers = index.join(_written_down(lines, waiting))
+        answers = index.join(_spooled(lines, waiting))
         answer = next(answers, None)  # by now every line has been read
         waiting.seek(0)
-        for number, line in enumerate(_read_back(waiting)):
+        for number, line in enumerate(_unspooled(waiting)):
             if answer is not None and answer[0] == number:
                 yield _with_known(line, answer[1], index.manifest.built_at)
                 answer = next(answers, None)
@@ -49,13 +49,13 @@ def learned(work: WorkArtifact, known: KnownWork, built_at: str) -> WorkArtifact
     """The work with what the index knows of it. A work that the index does not know stays as it is."""
     if known.access is Access.UNKNOWN and not known.ids:
         return work
-    said = {
+    metadata = {
         "access": str(known.access),
         "built_at": built_at,
         "copies": [{name: value for name, value in copy.items() if value} for copy in known.copies[:_MOST_COPIES]],
     }
     first, _, last = (known.pages or "").partition("-")
-    told = WorkArtifact(
+    found = WorkArtifact(
         work.work_id,
         title=known.title,
         publication_year=known.year,
@@ -64,10 +64,10 @@ def learned(work: WorkArtifact, known: KnownWork, built_at: str) -> WorkArtifact
         last_page=last or None,
         oa_status=known.oa_status,
         is_retracted=known.is_retracted,
-        metadata={INDEX: said} if known.access is not Access.UNKNOWN else {},
+        metadata={INDEX: metadata} if known.access is not Access.UNKNOWN else {},
         **_ids(known.ids),
     )
-    return work.learn(told)
+    return work.learn(found)
 
 
 def _ids(names: Sequence[str]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _with_known(line: InputLine, known: KnownWork, built_at: str) -> InputLine:
     return replace(line, work=learned(line.work, known, built_at))
 
 
-def _written_down(lines: Iterable[InputLine], file: IO[bytes]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _spooled(lines: Iterable[InputLine], file: IO[bytes]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The numbered names of the works, while the lines go to a file of our own."""
     for number, line in enumerate(lines):
         pickle.dump(line, file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -91,7 +91,7 @@ def _written_down(lines: Iterable[InputLine], file: IO[bytes]) -> Iterator[tuple
             yield number, names
 
 
-def _read_back(file: IO[bytes]) -> Iterator[InputLine]:
+def _unspooled(file: IO[bytes]) -> Iterator[InputLine]:
     while True:
         try:
             yield pickle.load(file)

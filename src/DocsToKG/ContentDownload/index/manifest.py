@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.errors import FolderInUse, IndexDamaged, InputError
-from DocsToKG.ContentDownload.index.files import sync, whole_file
+from DocsToKG.ContentDownload.index.files import atomic_file, sync
 
 FORMAT = 1
 MANIFEST = "index.json"
@@ -73,14 +73,14 @@ class Manifest:
 def read_manifest(root: Path) -> Manifest | None:
     """None where no index has been built yet."""
     try:
-        told: dict[str, Any] = json.loads((root / MANIFEST).read_bytes())
-        if told.get("format") != FORMAT:
+        data: dict[str, Any] = json.loads((root / MANIFEST).read_bytes())
+        if data.get("format") != FORMAT:
             raise InputError(
-                f"{root} is an index of format {told.get('format')}; build it anew, this version reads {FORMAT}"
+                f"{root} is an index of format {data.get('format')}; build it anew, this version reads {FORMAT}"
             )
-        told["files"] = tuple(IndexFile(**file) for file in told["files"])
-        told["sources"] = {name: SourceInfo(**said) for name, said in told["sources"].items()}
-        return Manifest(**told)
+        data["files"] = tuple(IndexFile(**file) for file in data["files"])
+        data["sources"] = {name: SourceInfo(**info) for name, info in data["sources"].items()}
+        return Manifest(**data)
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -93,7 +93,7 @@ def publish(root: Path, manifest: Manifest, files: Path) -> None:
     (files / _READERS).touch()
     files.rename(target)
     sync(target)
-    with whole_file(root / MANIFEST) as beside:
+    with atomic_file(root / MANIFEST) as beside:
         beside.write_text(json.dumps(asdict(manifest), indent=1))
     sync(root)
     drop_old(root, keep=manifest.folder)

@@ -52,7 +52,7 @@ class Part:
 def find_parts(source: str, address: str) -> list[Part]:
     """The files at an address, by name; an `InputError` when there are none."""
     if address.startswith("s3://"):
-        with _bucket_told(address):
+        with _bucket_errors(address):
             found = _in_bucket(source, address)
     elif any(sign in address for sign in "*?["):
         found = [_file(source, Path(name)) for name in sorted(glob(address, recursive=True)) if Path(name).is_file()]
@@ -144,7 +144,7 @@ def _in_bucket(source: str, address: str) -> list[Part]:
 
 
 @contextmanager
-def _bucket_told(address: str) -> Iterator[None]:
+def _bucket_errors(address: str) -> Iterator[None]:
     """What a bucket does not give is the input's trouble, told by its address."""
     try:
         yield
@@ -178,7 +178,7 @@ def _fetched(part: Part, folder: Path, number: int) -> Path:
         return Path(part.address)
     target = folder / str(number) / name
     target.parent.mkdir(parents=True)
-    with _bucket_told(part.address), target.open("wb") as out:
+    with _bucket_errors(part.address), target.open("wb") as out:
         obstore, store, path = _bucket(part.address)
         for chunk in obstore.get(store, path):
             out.write(chunk)

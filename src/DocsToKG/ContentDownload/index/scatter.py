@@ -14,17 +14,17 @@ from pathlib import Path
 
 from DocsToKG.ContentDownload.index.bad_lines import Reasons, added, bad_lines_of
 from DocsToKG.ContentDownload.index.engine import Database, explained, filled, listed, quoted, statement
-from DocsToKG.ContentDownload.index.files import whole_folder
+from DocsToKG.ContentDownload.index.files import atomic_folder
 from DocsToKG.ContentDownload.index.parts import Part, form_of, on_disk
 from DocsToKG.ContentDownload.index.sources import SOURCES, relation_of, rows_of
 from DocsToKG.core.digest import canonical_json, sha256_hex
 
-_TOLD = "told.json"
+_SUMMARY = "summary.json"
 _NO_BUCKET = "bucket=__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
-class BatchTold:
+class BatchSummary:
     """What was read of a batch of files of one source."""
 
     source: str
@@ -50,15 +50,17 @@ class Scatter:
         if inventory:
             self._read_inventory()
 
-    def batch(self, parts: Sequence[Part]) -> tuple[Path, BatchTold]:
+    def batch(self, parts: Sequence[Part]) -> tuple[Path, BatchSummary]:
         """The folder with the rows of these files."""
         target = self._place / f"rows-{self._name_of(parts)}"
         if not target.exists():
-            with whole_folder(target) as folder, on_disk(parts, self._place / "fetched") as files:
+            with atomic_folder(target) as folder, on_disk(parts, self._place / "fetched") as files:
                 self._copy(files, folder)
-                (folder / _TOLD).write_text(json.dumps(asdict(self._told(files, folder))))
-        told = json.loads((target / _TOLD).read_text())
-        return target, BatchTold(**(told | {"bad": {why: (n, example) for why, (n, example) in told["bad"].items()}}))
+                (folder / _SUMMARY).write_text(json.dumps(asdict(self._summary(files, folder))))
+        noted = json.loads((target / _SUMMARY).read_text())
+        return target, BatchSummary(
+            **(noted | {"bad": {why: (n, example) for why, (n, example) in noted["bad"].items()}})
+        )
 
     def _name_of(self, parts: Sequence[Part]) -> str:
         made_of = [[asdict(part) for part in some] for some in (parts, self._inventory)]
@@ -81,7 +83,7 @@ class Scatter:
                     "(FORMAT parquet, PARTITION_BY (bucket), ROW_GROUP_SIZE 24576)"
                 )
 
-    def _told(self, files: Mapping[Path, Part], folder: Path) -> BatchTold:
+    def _summary(self, files: Mapping[Path, Part], folder: Path) -> BatchSummary:
         """What was read; the rows of bad lines go."""
         source = next(iter(files.values())).source
         bad = list(folder.glob(f"*/{_NO_BUCKET}/*"))
@@ -90,18 +92,18 @@ class Scatter:
             file.unlink()
         good = list(folder.glob("*/bucket=*/*.parquet"))
         if not good:
-            return BatchTold(source, len(files), bad=reasons)
+            return BatchSummary(source, len(files), bad=reasons)
         [(rows, records, newest)] = self._db.execute(
             f"SELECT count(*), count(*) FILTER (same_as IS NULL), max(updated) FROM {table_of(good)}"
         ).fetchall()
-        return BatchTold(source, len(files), rows, records, newest, reasons)
+        return BatchSummary(source, len(files), rows, records, newest, reasons)
 
     def _reasons(self, bad: Iterable[Path], files: Mapping[Path, Part]) -> Reasons:
-        told = self._db.execute(
+        noted = self._db.execute(
             f"SELECT bad_in, count(*), count(said), min(said) FROM {table_of(bad)} GROUP BY bad_in ORDER BY bad_in"
         ).fetchall()
         reasons: Reasons = {}
-        for name, count, named, said in told:
+        for name, count, named, said in noted:
             file = Path(name)
             reasons = added(reasons, bad_lines_of(file, files[file].name, count=count, named=named, said=said))
         return reasons

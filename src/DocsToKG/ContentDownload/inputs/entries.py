@@ -12,14 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.ids.identifier import (
-    BadIdentifier,
-    Identifier,
-    identifiers_of,
-    normalize_url,
-    parse_identifier,
-    work_of,
-)
+from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, identifiers_of, parse_identifier, work_of
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import Identifier, normalize_url
 from DocsToKG.ContentDownload.resolvers.record import title_of, year_of
 
 _NAMES = {

@@ -53,8 +53,8 @@ class EuropePmcResolver(JsonSource[str]):
         return [query for query in queries if query is not None]
 
     def address(self, query: str) -> str:
-        asked = {"query": query, "resultType": "core", "format": "json", "pageSize": _MOST_RESULTS}
-        return f"{self.base}/search?{urlencode(asked)}"
+        parameters = {"query": query, "resultType": "core", "format": "json", "pageSize": _MOST_RESULTS}
+        return f"{self.base}/search?{urlencode(parameters)}"
 
     def read(self, work: WorkArtifact, query: str, record: Record) -> ResolverResult:
         found = record.object("resultList").objects("result", at_most=_MOST_RESULTS)

@@ -29,10 +29,10 @@ class IdConverter(JsonSource[str]):
         return None if work.pmcid or work.pmid else self.nothing_to_ask
 
     def address(self, query: str) -> str:
-        asked = {"ids": query, "format": "json", "tool": "docstokg"}
+        parameters = {"ids": query, "format": "json", "tool": "docstokg"}
         if self.settings.email:
-            asked["email"] = self.settings.email
-        return f"{self.base}/?{urlencode(asked)}"
+            parameters["email"] = self.settings.email
+        return f"{self.base}/?{urlencode(parameters)}"
 
     def status_note(self, status: int) -> str:
         return NOT_IN_INDEX

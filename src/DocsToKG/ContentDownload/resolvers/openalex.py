@@ -25,8 +25,13 @@ from DocsToKG.ContentDownload.resolvers.base import (
     unique_plans,
     wrong_article,
 )
-from DocsToKG.ContentDownload.resolvers.ids.identifier import Identifier, normalize_openalex, work_of
-from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_pmcid, normalize_pmid
+from DocsToKG.ContentDownload.resolvers.ids.identifier import work_of
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
+    Identifier,
+    normalize_openalex,
+    normalize_pmcid,
+    normalize_pmid,
+)
 from DocsToKG.ContentDownload.resolvers.ids.repositories import archive_metadata, copies_named_by, pages_of_location
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page
 from DocsToKG.ContentDownload.resolvers.links.classify import LinkKind, classify_link

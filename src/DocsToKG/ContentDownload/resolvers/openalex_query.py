@@ -141,7 +141,7 @@ def _day(text: str) -> str:
 
 def _address(query: WorksQuery, cursor: str, per_page: int, base_url: str) -> str:
     given = (("search", query.search), ("filter", query.filter), ("sort", query.sort))
-    asked = [f"{name}={quote(value, safe=':,|!<>')}" for name, value in given if value]
+    parameters = [f"{name}={quote(value, safe=':,|!<>')}" for name, value in given if value]
     size = max(1, min(per_page, MAX_PER_PAGE))
     paging = [f"per_page={size}", f"cursor={quote(cursor, safe='*')}", f"select={FIELDS}"]
-    return f"{base_url.rstrip('/')}/works?{'&'.join([*asked, *paging])}"
+    return f"{base_url.rstrip('/')}/works?{'&'.join([*parameters, *paging])}"

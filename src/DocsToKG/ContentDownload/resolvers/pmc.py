@@ -96,9 +96,9 @@ class PmcResolver:
         return found, tuple(dict.fromkeys(notes))
 
     def _result(self, articles: list[Article], pmcid: str, work: WorkArtifact) -> ResolverResult:
-        standing = sorted(articles, key=lambda article: article.is_retracted is True)
-        plans = unique_plans(in_order(plan for article in standing for plan in self._plans(article)))
-        media = standing[0].media if plans else ()
+        ranked = sorted(articles, key=lambda article: article.is_retracted is True)
+        plans = unique_plans(in_order(plan for article in ranked for plan in self._plans(article)))
+        media = ranked[0].media if plans else ()
         others = tuple(
             Supplement(f"{self._base}/{file.path}", file.path.rpartition("/")[2], self.name, checksum=file.checksum)
             for file in media

@@ -90,8 +90,8 @@ class WaybackResolver:
     def _question(self, url: str) -> str:
         """The newest captures that were served in full and are no pages; the rest is decided here."""
         filters = ["statuscode:200", "!mimetype:warc/revisit", "!mimetype:text/html"]
-        asked = {"url": url, "output": "json", "filter": filters, "limit": f"-{_NEWEST}"}
-        return f"{self._base}/cdx/search/cdx?{urlencode(asked, doseq=True)}"
+        wanted = {"url": url, "output": "json", "filter": filters, "limit": f"-{_NEWEST}"}
+        return f"{self._base}/cdx/search/cdx?{urlencode(wanted, doseq=True)}"
 
     def _plan(self, capture: Capture) -> DownloadPlan:
         # Raw (`id_`): otherwise a PDF comes in a frame. A fragment would be cut off on the way.
@@ -138,9 +138,9 @@ def captures_in(body: bytes) -> list[Capture] | None:
 
 def best_captures(captures: Iterable[Capture], url: str, *, at_most: int) -> list[Capture]:
     """Those that may be the file, each content once: of the very address first, then by type, then the newest."""
-    asked = _bare(url)
+    wanted = _bare(url)
     found = sorted((capture for capture in captures if capture.may_be_pdf), key=lambda c: c.timestamp, reverse=True)
-    found.sort(key=lambda capture: (_bare(capture.original) != asked, not capture.is_pdf))
+    found.sort(key=lambda capture: (_bare(capture.original) != wanted, not capture.is_pdf))
     by_content: dict[str, Capture] = {}
     for capture in found:
         by_content.setdefault(capture.digest or capture.timestamp, capture)

@@ -211,11 +211,11 @@ class _Writer:
 
     def _info(self) -> bytes:
         document = self._document
-        told = {"Title": document.title, "Author": ", ".join(document.authors), "Subject": document.subject}
+        entries_of_info = {"Title": document.title, "Author": ", ".join(document.authors), "Subject": document.subject}
         if self._how.metadata == "nothing":
-            told = {}
-        told["Producer"] = self._how.producer
-        entries = [b"/%s %s" % (name.encode(), text_string(value)) for name, value in told.items() if value]
+            entries_of_info = {}
+        entries_of_info["Producer"] = self._how.producer
+        entries = [b"/%s %s" % (name.encode(), text_string(value)) for name, value in entries_of_info.items() if value]
         return b"<< %s >>" % b" ".join(entries)
 
 

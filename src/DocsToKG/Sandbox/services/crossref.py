@@ -70,10 +70,10 @@ class Crossref(Service):
         if unknown := [name for name in select if name not in _FIELDS]:
             return _failure("parameter-not-allowed", unknown[0], "no field that may be selected")
         items = [{name: item[name] for name in select if name in item} for item in shown] if select else shown
-        told: dict[str, Any] = {"total-results": len(works), "items-per-page": int(rows), "items": items}
+        message: dict[str, Any] = {"total-results": len(works), "items-per-page": int(rows), "items": items}
         if cursor is not None:
-            told["next-cursor"] = f"sandbox-{start + len(items)}"
-        return _message("work-list", told)
+            message["next-cursor"] = f"sandbox-{start + len(items)}"
+        return _message("work-list", message)
 
     def _asked(self, filters: list[str], request: Request) -> list[Work]:
         """Those that the filter names, else all; of these the ones whose title, journal or authors have the words."""

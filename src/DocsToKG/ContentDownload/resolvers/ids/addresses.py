@@ -16,11 +16,7 @@ from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     ARXIV_PATH,
     MAX_IDENTIFIER_CHARS,
     Identifier,
-    as_arxiv,
-    as_doi,
-    as_openalex,
-    as_pmcid,
-    as_pmid,
+    identifier_of,
     normalize_doi,
     trim_end,
 )
@@ -77,19 +73,19 @@ def _doi_of_zenodo(path: str) -> str | None:
 
 def _reader_for(host: str) -> Callable[[str], Identifier | None] | None:
     if host in ("doi.org", "dx.doi.org"):
-        return lambda path: as_doi(unquote(path).lstrip("/"))
+        return lambda path: identifier_of("doi", unquote(path).lstrip("/"))
     if host == "arxiv.org" or host.endswith(".arxiv.org"):
         return _read_arxiv_path
     if host == "ncbi.nlm.nih.gov" or host.endswith(".ncbi.nlm.nih.gov") or host == "europepmc.org":
         return lambda path: _read_pubmed_path(host, path)
     if host in ("openalex.org", "api.openalex.org"):
-        return lambda path: as_openalex(path.rstrip("/").rpartition("/")[2])
+        return lambda path: identifier_of("openalex", path.rstrip("/").rpartition("/")[2])
     return None
 
 
 def _read_arxiv_path(path: str) -> Identifier | None:
     match = ARXIV_PATH.fullmatch(trim_end(unquote(path)))
-    return as_arxiv(match["id"]) if match is not None else None
+    return identifier_of("arxiv", match["id"]) if match is not None else None
 
 
 def _read_pubmed_path(host: str, path: str) -> Identifier | None:
@@ -97,6 +93,6 @@ def _read_pubmed_path(host: str, path: str) -> Identifier | None:
     if pmid is None and host == "pubmed.ncbi.nlm.nih.gov":
         pmid = re.match(r"/(\d+)(?:/|$)", path)
     if pmid is not None:
-        return as_pmid(pmid[1])
+        return identifier_of("pmid", pmid[1])
     pmcid = re.match(r"(?:/pmc)?/(?:articles?|abstract)/(?:pmc/)?((?:PMC)?\d+)(?:[./]|$)", path, re.IGNORECASE)
-    return as_pmcid(pmcid[1]) if pmcid is not None else None
+    return identifier_of("pmcid", pmcid[1]) if pmcid is not None else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
@@ -27,16 +27,7 @@ from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     arxiv_base,
     arxiv_of_doi,
     arxiv_version,
-    as_arxiv,
-    as_doi,
-    as_openalex,
-    as_pmcid,
-    as_pmid,
-    normalize_arxiv,
-    normalize_doi,
-    normalize_openalex,
-    normalize_pmcid,
-    normalize_pmid,
+    identifier_of,
     normalize_url,
     trim_end,
     unwrap,
@@ -44,25 +35,6 @@ from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
 from DocsToKG.ContentDownload.resolvers.ids.suggestions import suggestion
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.core.urls import index_url, mask_text, mask_url
-
-__all__ = [
-    "BadIdentifier",
-    "Identifier",
-    "arxiv_base",
-    "arxiv_version",
-    "identifier_in_url",
-    "identifiers_of",
-    "normalize_arxiv",
-    "normalize_doi",
-    "normalize_openalex",
-    "normalize_pmcid",
-    "normalize_pmid",
-    "normalize_url",
-    "parse_identifier",
-    "to_work",
-    "work_id_of",
-    "work_of",
-]
 
 _SPELLED = re.compile(
     r"(?P<scheme>doi|arxiv|pmcid|pmc|pmid|pubmed|openalex|url)\s*(?:[:=]\s*|\s+)(?P<rest>.+)", re.IGNORECASE
@@ -96,12 +68,10 @@ def parse_identifier(text: str) -> Identifier:
         return _parse_spelled(text, spelled["scheme"].lower(), spelled["rest"].strip())
     if clean.lower().startswith(("http://", "https://")) or _KNOWN_HOST.match(clean):
         return _parse_url(text, clean)
-    for parse in (as_doi, as_arxiv, as_openalex):
-        found = parse(clean)
-        if found is not None:
+    schemes = ("doi", "arxiv", "openalex", *(("pmcid",) if clean[:3].upper() == "PMC" else ()))
+    for scheme in schemes:
+        if (found := identifier_of(scheme, clean)) is not None:
             return found
-    if clean[:3].upper() == "PMC" and (pmcid := normalize_pmcid(clean)) is not None:
-        return Identifier("pmcid", pmcid)
     raise _refusal(text, clean)
 
 
@@ -184,23 +154,25 @@ def _as_url(text: str) -> Identifier | None:
     return Identifier("url", url) if url is not None else None
 
 
-_BY_SCHEME: dict[str, tuple[str, Callable[[str], Identifier | None]]] = {
-    "doi": ("a DOI, which looks like 10.1234/abc", as_doi),
-    "arxiv": ("an arXiv id, which looks like 2104.12255 or hep-th/9901001", as_arxiv),
-    "pmcid": ("a PMCID, which looks like PMC1234567", as_pmcid),
-    "pmc": ("a PMCID, which looks like PMC1234567", as_pmcid),
-    "pmid": ("a PMID, which is a number", as_pmid),
-    "pubmed": ("a PMID, which is a number", as_pmid),
-    "openalex": ("an OpenAlex work, which looks like W2741809807", as_openalex),
-    "url": ("an http or https URL", _as_url),
+# The scheme that each prefix means, and what one of it looks like.
+_BY_PREFIX: dict[str, tuple[str, str]] = {
+    "doi": ("doi", "a DOI, which looks like 10.1234/abc"),
+    "arxiv": ("arxiv", "an arXiv id, which looks like 2104.12255 or hep-th/9901001"),
+    "pmcid": ("pmcid", "a PMCID, which looks like PMC1234567"),
+    "pmc": ("pmcid", "a PMCID, which looks like PMC1234567"),
+    "pmid": ("pmid", "a PMID, which is a number"),
+    "pubmed": ("pmid", "a PMID, which is a number"),
+    "openalex": ("openalex", "an OpenAlex work, which looks like W2741809807"),
+    "url": ("url", "an http or https URL"),
 }
 
 
-def _parse_spelled(text: str, scheme: str, rest: str) -> Identifier:
-    if scheme != "url" and rest.lower().startswith(("http://", "https://")):
+def _parse_spelled(text: str, prefix: str, rest: str) -> Identifier:
+    if prefix != "url" and rest.lower().startswith(("http://", "https://")):
         return _parse_url(text, rest)
-    kind, parse = _BY_SCHEME[scheme]
-    found = parse(trim_end(unwrap(rest)))
+    scheme, kind = _BY_PREFIX[prefix]
+    value = trim_end(unwrap(rest))
+    found = identifier_of(scheme, value) if scheme != "url" else _as_url(value)
     if found is None:
         raise _refusal(text, rest) if scheme == "doi" else BadIdentifier(text, f"not {kind}", "check the spelling")
     return found

@@ -19,29 +19,9 @@ _PROXY_LABEL = re.compile(
 )
 _DOI_HOST = re.compile(r"(?:0-)?(?:dx|www)?[.-]?doi[.-]org\.(?:[a-z0-9-]+\.)+[a-z]{2,10}", re.IGNORECASE)
 _ENDS = frozenset(
-    {
-        "com",
-        "org",
-        "net",
-        "edu",
-        "gov",
-        "uk",
-        "de",
-        "fr",
-        "jp",
-        "cn",
-        "nl",
-        "eu",
-        "au",
-        "ca",
-        "it",
-        "es",
-        "br",
-        "ch",
-        "info",
-        "io",
-    }
-)
+    {"com", "org", "net", "edu", "gov", "uk", "de", "fr", "jp", "cn", "nl", "eu", "au", "ca", "it", "es", "br", "ch",
+     "info", "io"}
+)  # fmt: skip
 _BY_DOI = (
     ("libkey.io", "/"),
     ("oadoi.org", "/"),

@@ -1,5 +1,5 @@
-"""The normal form of each kind of identifier: `normalize_*` gives it as text, `as_*` as an `Identifier`, or None when
-the text is not of that kind.
+"""The normal form of each kind of identifier: `normalize_*` gives it as text, `identifier_of` as an `Identifier`, or
+None when the text is not of that kind.
 
 Pure and idempotent: a normal form is its own normal form. Says nothing about why a text was refused;
 `ids` does that.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -114,32 +115,22 @@ def normalize_url(text: str) -> str | None:
         return None
 
 
-def as_doi(text: str) -> Identifier | None:
-    doi = normalize_doi(text)
-    if doi is None:
+_NORMALIZERS: Mapping[str, Callable[[str], str | None]] = {
+    "doi": normalize_doi,
+    "arxiv": normalize_arxiv,
+    "pmcid": normalize_pmcid,
+    "pmid": normalize_pmid,
+    "openalex": normalize_openalex,
+}
+
+
+def identifier_of(scheme: str, text: str) -> Identifier | None:
+    """The identifier when `text` is one of the scheme. An arXiv DOI is its arXiv id."""
+    value = _NORMALIZERS[scheme](text)
+    if value is None:
         return None
-    preprint = arxiv_of_doi(doi)
-    return Identifier("arxiv", preprint) if preprint is not None else Identifier("doi", doi)
-
-
-def as_arxiv(text: str) -> Identifier | None:
-    arxiv_id = normalize_arxiv(text)
-    return Identifier("arxiv", arxiv_id) if arxiv_id is not None else None
-
-
-def as_pmcid(text: str) -> Identifier | None:
-    pmcid = normalize_pmcid(text)
-    return Identifier("pmcid", pmcid) if pmcid is not None else None
-
-
-def as_pmid(text: str) -> Identifier | None:
-    pmid = normalize_pmid(text)
-    return Identifier("pmid", pmid) if pmid is not None else None
-
-
-def as_openalex(text: str) -> Identifier | None:
-    work = normalize_openalex(text)
-    return Identifier("openalex", work) if work is not None else None
+    preprint = arxiv_of_doi(value) if scheme == "doi" else None
+    return Identifier(scheme, value) if preprint is None else Identifier("arxiv", preprint)
 
 
 def arxiv_of_doi(doi: str) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import parse_qs, urlsplit
 
-from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.addresses import identifier_in_url
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import SiteRules
 from DocsToKG.core.urls import BadUrl, join_url, request_url

@@ -17,25 +17,10 @@ from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, words
 
 # Words around "PDF" on a link that is still about the paper itself.
 _PDF_COMPANY = frozenset(
-    {
-        "pdf",
-        "epdf",
-        "download",
-        "view",
-        "open",
-        "read",
-        "get",
-        "see",
-        "full",
-        "text",
-        "fulltext",
-        "article",
-        "the",
-        "as",
-    }
-    | {"in", "this", "paper", "free", "a", "file", "version", "english", "only", "manuscript", "document", "here"}
-    | {"kb", "mb", "kib", "mib", "page", "pages", "pp", "print", "printable"}
-)
+    {"pdf", "epdf", "download", "view", "open", "read", "get", "see", "full", "text", "fulltext", "article", "the",
+     "as", "in", "this", "paper", "free", "a", "file", "version", "english", "only", "manuscript", "document", "here",
+     "kb", "mb", "kib", "mib", "page", "pages", "pp", "print", "printable"}
+)  # fmt: skip
 PDF_PATH = re.compile(r"\.pdf/?$|/pdf/|/pdfdirect/|/epdf/|/pdf$|/pdfft$", re.IGNORECASE)
 _STORED_PATH = re.compile(r"/bitstreams?/|/download/", re.IGNORECASE)
 NOT_THE_PAPER = re.compile(

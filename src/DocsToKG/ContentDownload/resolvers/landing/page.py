@@ -92,10 +92,10 @@ def extract(
     )
 
 
-def doi_of_paper(asked: str, said: tuple[str, ...]) -> str | None:
+def doi_of_paper(wanted: str, said: tuple[str, ...]) -> str | None:
     """The DOI among those of a page by which it is about the paper asked for, as the page spells it. Versions of one
     preprint are one paper."""
-    return next((doi for doi in said if _without_version(doi) == _without_version(asked)), None)
+    return next((doi for doi in said if _without_version(doi) == _without_version(wanted)), None)
 
 
 def _without_version(doi: str) -> str:

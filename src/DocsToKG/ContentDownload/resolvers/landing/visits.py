@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.resolvers.ids.identifier import Identifier, arxiv_base, identifier_in_url, to_work
+from DocsToKG.ContentDownload.resolvers.ids.addresses import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.identifier import to_work
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import Identifier, arxiv_base
 from DocsToKG.ContentDownload.resolvers.landing.page import FullTextLink, LandingFacts, PageKind, doi_of_paper, extract
 from DocsToKG.ContentDownload.resolvers.links.copy_facts import (
     CopyFacts,
@@ -75,12 +77,12 @@ class LandingVisits:
 
     def with_metadata(self, result: ResolverResult) -> ResolverResult:
         """`result`, with what the sources after this one need to know of the copies met here."""
-        told = plans_metadata(self.source, result.plans)
+        metadata = plans_metadata(self.source, result.plans)
         if self.refused:
-            told |= refusals_metadata(self.source, self.refused)
-        if not told:
+            metadata |= refusals_metadata(self.source, self.refused)
+        if not metadata:
             return result
-        learned = WorkArtifact(self.work.work_id, metadata=told)
+        learned = WorkArtifact(self.work.work_id, metadata=metadata)
         return replace(result, work=learned.learn(result.work) if result.work is not None else learned)
 
     def _is_new(self, url: str) -> bool:

@@ -52,13 +52,13 @@ _NOTHING = CopyFacts()
 
 def copies_metadata(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) -> dict[str, Any]:
     """The metadata by which the other sources learn what `source` says; the first word about an address holds."""
-    told: dict[str, dict[str, str]] = {}
+    by_address: dict[str, dict[str, str]] = {}
     for address, facts in copies:
-        if address is None or facts == _NOTHING or len(told) >= _MOST:
+        if address is None or facts == _NOTHING or len(by_address) >= _MOST:
             continue
         if (key := _key(address)) is not None:
-            told.setdefault(key, {name: text for name in _NAMES if (text := getattr(facts, name)) is not None})
-    return {f"{_SAID}{source}": told} if told else {}
+            by_address.setdefault(key, {name: text for name in _NAMES if (text := getattr(facts, name)) is not None})
+    return {f"{_SAID}{source}": by_address} if by_address else {}
 
 
 def plans_metadata(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def facts_at(work: WorkArtifact, *addresses: str) -> CopyFacts:
     """What was said of the copy at the first of `addresses` that anybody spoke of."""
     entries = list(_entries(work, _SAID)) if work.metadata else []
     for key in filter(None, map(_key, addresses if entries else ())):
-        for told in entries:
-            said = told.get(key)
+        for by_address in entries:
+            said = by_address.get(key)
             if isinstance(said, Mapping):
                 texts = {name: text for name in _NAMES if isinstance(text := said.get(name), str)}
                 return CopyFacts(**texts)
@@ -99,19 +99,19 @@ def is_refusal(reason: str | None, http_status: int | None) -> bool:
 
 def refusals_metadata(source: str, addresses: Iterable[str]) -> dict[str, Any]:
     """The metadata that keep archives from being asked for these addresses."""
-    told = {key: True for address in addresses if (key := _key(address)) is not None}
-    return {f"{_REFUSED}{source}": told} if told else {}
+    by_address = {key: True for address in addresses if (key := _key(address)) is not None}
+    return {f"{_REFUSED}{source}": by_address} if by_address else {}
 
 
 def is_refused(work: WorkArtifact, address: str) -> bool:
     key = _key(address)
-    return key is not None and any(key in told for told in _entries(work, _REFUSED))
+    return key is not None and any(key in by_address for by_address in _entries(work, _REFUSED))
 
 
 def _entries(work: WorkArtifact, prefix: str) -> Iterable[Mapping[str, Any]]:
-    for name, told in work.metadata.items():
-        if isinstance(name, str) and name.startswith(prefix) and isinstance(told, Mapping):
-            yield told
+    for name, by_address in work.metadata.items():
+        if isinstance(name, str) and name.startswith(prefix) and isinstance(by_address, Mapping):
+            yield by_address
 
 
 def _key(address: str) -> str | None:

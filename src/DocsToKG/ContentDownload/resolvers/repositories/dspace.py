@@ -98,8 +98,8 @@ class DspaceResolver:
 
 def _named(work: WorkArtifact) -> tuple[str | None, str] | None:
     """The host, if it is known, and the handle of the item."""
-    told = work.metadata.get("dspace_item")
-    addresses = [f"https://{told}"] if isinstance(told, str) and len(told) <= 300 else []
+    item_path = work.metadata.get("dspace_item")
+    addresses = [f"https://{item_path}"] if isinstance(item_path, str) and len(item_path) <= 300 else []
     without_host = None
     for url in (*addresses, *work.landing_urls):
         path = _without_scheme(url)

@@ -61,9 +61,9 @@ class HalResolver(JsonSource[tuple[str, str]]):
 
     def address(self, query: tuple[str, str]) -> str:
         field, value = query
-        asked = quote(f"{field}:{phrase(value)}", safe="")
+        wanted = quote(f"{field}:{phrase(value)}", safe="")
         # A paper may have been deposited by one author, and noted without a file by another.
-        return f"{self.base}/search/?q={asked}&fl={FIELDS}&wt=json&rows={1 if field == _HAL_ID else 5}"
+        return f"{self.base}/search/?q={wanted}&fl={FIELDS}&wt=json&rows={1 if field == _HAL_ID else 5}"
 
     def read(self, work: WorkArtifact, query: tuple[str, str], record: Record) -> ResolverResult:
         # Solr reports a query that it cannot read as an error object, whatever the status.
@@ -110,11 +110,11 @@ def _dois(deposit: Record) -> list[str]:
 
 
 def _another(work: WorkArtifact, query: tuple[str, str], deposit: Record) -> str | None:
-    field, asked = query
+    field, wanted = query
     said = deposit.text(_HAL_ID)
     if field == _DOI:
-        return None if asked in _dois(deposit) else wrong_article((said or "no DOI")[:80])
-    if said is not None and said.lower() != asked:
+        return None if wanted in _dois(deposit) else wrong_article((said or "no DOI")[:80])
+    if said is not None and said.lower() != wanted:
         return wrong_article(said[:80])
     return about_another(work, dois=_dois(deposit), title=deposit.title("title_s"))
 

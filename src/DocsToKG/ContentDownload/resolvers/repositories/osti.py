@@ -93,9 +93,9 @@ def _links(record: Record, rel: str) -> list[str]:
 
 
 def _another(work: WorkArtifact, query: tuple[str, str], record: Record) -> str | None:
-    kind, asked = query
+    kind, wanted = query
     said, doi = record.number("osti_id"), record.text("doi")
-    if kind == "id" and said not in (None, asked):
+    if kind == "id" and said not in (None, wanted):
         return wrong_article(f"OSTI {said}")
     if kind == "doi" and not _is_own(work) and record.doi("doi") != work.doi:
         return wrong_article((doi or "no DOI")[:80])

@@ -191,8 +191,8 @@ class SiteRules:
         self, doi: str, *, only_open: bool = False, min_share: float = MIN_SHARE
     ) -> list[tuple[PrefixRule, str]]:
         """Where the rules that are right often enough put the file of this DOI."""
-        asked = (rule for rule in self.prefixes if (rule.open == "all" or not only_open))
-        found = ((rule, rule.address(doi)) for rule in asked if _is_good(rule.measured, min_share))
+        rules = (rule for rule in self.prefixes if (rule.open == "all" or not only_open))
+        found = ((rule, rule.address(doi)) for rule in rules if _is_good(rule.measured, min_share))
         return [(rule, address) for rule, address in found if address is not None]
 
     def plus(self, other: SiteRules) -> SiteRules:
