@@ -1,12 +1,11 @@
 """Where a work is while it is worked on.
 
 A work may ask several sources at once; it is where the furthest of its downloads is, and at its tier while there is
-none. Knows the order of the stages, not who asks. Promises to tell only what has changed, one change after the other.
+none. Knows the order of the stages, not who asks. Lives on one event loop. Promises to tell only what has changed.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -28,34 +27,31 @@ def resolving(tier: str) -> str:
 class WorkStages:
     """The stages of one work. `tell` hears the stage, and the address that is asked there if it is one of a file."""
 
-    __slots__ = ("_branches", "_lock", "_tell", "_tier", "_told")
+    __slots__ = ("_branches", "_tell", "_tier", "_told")
 
     def __init__(self, tell: Callable[[str, str | None], None]) -> None:
         self._tell = tell
-        self._lock = threading.Lock()
         self._tier: _Where = (SCHEDULED, None)
         self._told: _Where = self._tier
         self._branches: dict[object, _Where] = {}
 
     def tier(self, name: str) -> None:
         """The sources of this tier are asked from now on."""
-        with self._lock:
-            self._tier = (resolving(name), None)
-            self._show(self._where())
+        self._tier = (resolving(name), None)
+        self._show(self._where())
 
     def at(self, branch: object, stage: str, url: str | None = None) -> None:
         """A download has come to a stage; without `url` its address stays the same."""
-        with self._lock:
-            if url is None and branch in self._branches:
-                url = self._branches[branch][1]
-            where = self._branches[branch] = (stage, url)
-            self._show(where if len(self._branches) == 1 else max(self._branches.values(), key=_how_far))
+        branches = self._branches
+        if url is None and branch in branches:
+            url = branches[branch][1]
+        branches[branch] = where = (stage, url)
+        self._show(where if len(branches) == 1 else self._where())
 
     def leave(self, branch: object) -> None:
         """A download is over, however it ended."""
-        with self._lock:
-            if self._branches.pop(branch, None) is not None:
-                self._show(self._where())
+        if self._branches.pop(branch, None) is not None:
+            self._show(self._where())
 
     def _where(self) -> _Where:
         return max(self._branches.values(), key=_how_far) if self._branches else self._tier

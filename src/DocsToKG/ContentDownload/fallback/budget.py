@@ -5,7 +5,6 @@ Look-ups in indexes cost time but no attempt: with many sources they would use u
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from DocsToKG.ContentDownload.api.ports import Budget
@@ -21,33 +20,29 @@ def _too_little(left_s: float, of_s: float) -> bool:
 
 
 class WorkBudget:
-    """Seconds of I/O and number of exchanges left for one work, shared by its racing branches."""
+    """Seconds of I/O and number of exchanges left for one work, shared by branches that race on one event loop."""
 
     def __init__(self, *, total_s: float, attempts: int, on_begin: Callable[[], None] = lambda: None) -> None:
-        self._lock = threading.Lock()
         self._total_s, self._seconds = total_s, total_s
         self._total_attempts, self._attempts = attempts, attempts
         self._on_begin: Callable[[], None] | None = on_begin  # told once, when the first exchange is over
 
     def take_attempt(self, role: str = Role.ARTIFACT) -> None:
         counts = role != Role.METADATA
-        with self._lock:
-            if _too_little(self._seconds, self._total_s):
-                raise CandidateRejected(Reason.BUDGET_EXHAUSTED, f"the {self._total_s:g} s for one work are used")
-            if counts and self._attempts <= 0:
-                raise CandidateRejected(
-                    Reason.BUDGET_EXHAUSTED, f"the {self._total_attempts} requests for one work are used"
-                )
-            self._attempts -= int(counts)
+        if _too_little(self._seconds, self._total_s):
+            raise CandidateRejected(Reason.BUDGET_EXHAUSTED, f"the {self._total_s:g} s for one work are used")
+        if counts and self._attempts <= 0:
+            raise CandidateRejected(
+                Reason.BUDGET_EXHAUSTED, f"the {self._total_attempts} requests for one work are used"
+            )
+        self._attempts -= int(counts)
 
     def seconds_left(self) -> float:
-        with self._lock:
-            return max(0.0, self._seconds)
+        return max(0.0, self._seconds)
 
     def spend(self, seconds: float) -> None:
-        with self._lock:
-            self._seconds -= seconds
-            begin, self._on_begin = self._on_begin, None
+        self._seconds -= seconds
+        begin, self._on_begin = self._on_begin, None
         if begin is not None:
             begin()
 

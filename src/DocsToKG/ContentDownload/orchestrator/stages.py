@@ -75,21 +75,23 @@ class Place:
         self._hand: int | None = None
 
     def come_to(self, stage: str, url: str | None = None) -> None:
-        self.at = (stage, url, self._stages.monotonic())
-        if self._stages.in_hand is not None:
-            self._note_in_hand(stage, self._stages.in_hand)
-        self._stages.note(self.job.job_id, stage)
+        stages = self._stages
+        self.at = (stage, url, stages.monotonic())
+        if stages.in_hand is not None and (stage in _LOOKED_AT) is (self._hand is None):
+            self._note_in_hand(stages.in_hand)
+        if stages.note is not None:
+            stages.note(self.job.job_id, stage)
         if self._on_tier is not None and stage != self._tier and stage.startswith("resolve:"):
             self._tier = stage  # to come back to it after a download is no news
             self._on_tier(stage)
         if self._at_once and self._begun:
             self._say(stage, None)
 
-    def _note_in_hand(self, stage: str, hands: Hands) -> None:
-        if stage not in _LOOKED_AT:
-            self._let_go(hands)
-        elif self._hand is None:
+    def _note_in_hand(self, hands: Hands) -> None:
+        if self._hand is None:
             self._hand = hands.take(self.job.job_id)
+        else:
+            self._let_go(hands)
 
     def _let_go(self, hands: Hands) -> None:
         place, self._hand = self._hand, None
@@ -148,7 +150,7 @@ class JobStages:
         in_hand: Hands | None = None,
     ) -> None:
         self.in_hand = in_hand
-        self.note = note or _note_nothing
+        self.note = note
         self.submit = submit
         self.monotonic = monotonic
         self.on_refused = on_refused
@@ -164,7 +166,8 @@ class JobStages:
     ) -> Place:
         """A job begins; with `at_once` each of its stages is written as it comes."""
         place = self._places[job.lease_id] = Place(job, self, at_once=at_once, on_begin=on_begin, on_tier=on_tier)
-        self.note(job.job_id, SCHEDULED)
+        if self.note is not None:
+            self.note(job.job_id, SCHEDULED)
         return place
 
     def come_to(self, job: LeasedJob, stage: str) -> None:
@@ -185,10 +188,6 @@ class JobStages:
         news.sort(key=lambda place: place.at[2])
         for place in news[:_MOST_AT_ONCE]:
             place.tell()
-
-
-def _note_nothing(job_id: int, stage: str) -> None:
-    """Nobody asks for notes where many jobs run side by side."""
 
 
 def _host(url: str) -> str | None:
