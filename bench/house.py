@@ -24,11 +24,12 @@ WHOLE = {"code lines": 44_000, "files": 440, "classes": 750}
 OPENED = {"DocsToKG.ContentDownload.runner.run": 150}
 # What each package may hold, in code lines; together they are the whole.
 BUDGET = {
-    "ContentDownload": 850, "ContentDownload/api": 700, "ContentDownload/attestation": 700,
+    "ContentDownload": 850, "ContentDownload/api": 700, "ContentDownload/attestation": 360,
     "ContentDownload/catalog": 1600, "ContentDownload/cli": 1900, "ContentDownload/config": 1600,
     "ContentDownload/doctor": 500, "ContentDownload/export": 600, "ContentDownload/fallback": 800,
     "ContentDownload/index": 900, "ContentDownload/inputs": 500, "ContentDownload/net": 3100,
-    "ContentDownload/orchestrator": 700, "ContentDownload/report": 900, "ContentDownload/resolvers": 2900,
+    "ContentDownload/orchestrator": 700, "ContentDownload/report": 540, "ContentDownload/maintenance": 700,
+    "ContentDownload/resolvers": 2900,
     "ContentDownload/runner": 1300, "ContentDownload/storage": 1300, "ContentDownload/telemetry": 1700,
     "ContentDownload/validation": 2200, "Orchestrator": 1000, "Orchestrator/audit": 1000, "Orchestrator/client": 550,
     "Orchestrator/control": 3000, "Orchestrator/events": 700, "Orchestrator/jobs": 900, "Orchestrator/ledger": 3500,

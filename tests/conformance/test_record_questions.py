@@ -17,9 +17,9 @@ from DocsToKG.ContentDownload.catalog.shared.catalog import SharedCatalog
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.store import GROUPS, Catalog
 from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.maintenance.tombstones import add_line, tombstone
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, ResumeController, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.resume import SharedResumeLookup
-from DocsToKG.ContentDownload.upkeep.tombstones import add_line, tombstone
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 

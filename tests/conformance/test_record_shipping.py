@@ -22,10 +22,10 @@ from DocsToKG.ContentDownload.catalog.shared import schema
 from DocsToKG.ContentDownload.catalog.shared.catalog import SharedCatalog
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
+from DocsToKG.ContentDownload.maintenance.takedowns import Takedown, Takedowns, undone
+from DocsToKG.ContentDownload.maintenance.tombstones import add_line, tombstone
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
-from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
-from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, undone
-from DocsToKG.ContentDownload.upkeep.tombstones import add_line, tombstone
 from DocsToKG.core.clock import ManualClock
 
 pytestmark = pytest.mark.slow  # a server is started; part of `make test`
@@ -251,7 +251,7 @@ def test_a_file_that_is_older_than_its_takedown_does_not_come_back(shared: Share
 def test_a_work_that_stands_on_the_list_gets_no_file_whatever_the_clocks_say(
     shared: SharedRecord, tmp_path: Path
 ) -> None:
-    listed = SharedTakedowns(shared, clock=ManualClock())
+    listed = TakedownSync(shared, clock=ManualClock())
     entry = {"doc_id": "doi:a", "taken_at": "2026-01-01T00:00:00.000Z", "undone_at": None}
     listed.put(entry)
     with record_in(tmp_path, shared) as record, SharedCatalog(shared, owns=False) as catalog:
@@ -267,17 +267,17 @@ def test_a_work_that_stands_on_the_list_gets_no_file_whatever_the_clocks_say(
 
 def test_a_list_of_takedowns_that_was_lost_is_filled_by_its_machines(shared: SharedRecord, tmp_path: Path) -> None:
     entry = Takedown("doi:a", ("doi:a",), "asked", "2026-01-01T00:00:00.000Z", sha256=(A,))
-    one = Takedowns.read(tmp_path / "one", share=SharedTakedowns(shared, clock=ManualClock()))
+    one = Takedowns.read(tmp_path / "one", share=TakedownSync(shared, clock=ManualClock()))
     one.put(entry)
     _ask(shared, "DROP SCHEMA {s} CASCADE")
     for name in ("one", "two"):
-        known = Takedowns.read(tmp_path / name, share=SharedTakedowns(shared, clock=ManualClock()))
+        known = Takedowns.read(tmp_path / name, share=TakedownSync(shared, clock=ManualClock()))
         known.learn()
         assert known.refuses(WorkArtifact("doi:a")) is not None
     # It is to be carried out there as well; and what one undoes, the others give back.
     assert [one.pending for one in known.entries] == [True]
     known.put(undone(entry, "2026-01-02T00:00:00.000Z"))
-    again = Takedowns.read(tmp_path / "one", share=SharedTakedowns(shared, clock=ManualClock()))
+    again = Takedowns.read(tmp_path / "one", share=TakedownSync(shared, clock=ManualClock()))
     assert again.refuses(WorkArtifact("doi:a")) is None
 
 

@@ -25,13 +25,13 @@ import pytest
 from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.errors import ConfigError, StorageAway, StorageError, TransientFailure
+from DocsToKG.ContentDownload.maintenance.cleanup import unnamed
+from DocsToKG.ContentDownload.maintenance.verification import Verifier
 from DocsToKG.ContentDownload.storage.bucket import PART_BYTES, Bucket, Tags
+from DocsToKG.ContentDownload.storage.bucket_files import BucketFiles
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.storage.s3 import BucketStore
 from DocsToKG.ContentDownload.storage.uploads import abort_orphans
-from DocsToKG.ContentDownload.upkeep.bucket_files import BucketFiles
-from DocsToKG.ContentDownload.upkeep.sweeping import unnamed
-from DocsToKG.ContentDownload.upkeep.verifying import Verifier
 
 pytestmark = pytest.mark.slow  # real servers; part of `make test`
 

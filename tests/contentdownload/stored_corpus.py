@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.catalog.store import Catalog
+from DocsToKG.ContentDownload.storage.files import LocalFiles
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.storage.paths import human_path
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry

@@ -23,9 +23,9 @@ from typer.testing import CliRunner
 from DocsToKG.ContentDownload.attestation.attesting import Attested, attest
 from DocsToKG.ContentDownload.attestation.checking import Compared, check
 from DocsToKG.ContentDownload.attestation.statement import AttestationBad
-from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.cli.app import app
+from DocsToKG.ContentDownload.storage.files import LocalFiles
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.errors import NotVerified
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust, write_trust

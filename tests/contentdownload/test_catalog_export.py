@@ -17,7 +17,6 @@ import pyarrow.parquet
 import pytest
 from tests.contentdownload.stored_corpus import Corpus, make_corpus
 
-from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.catalog.selection import Selection
 from DocsToKG.ContentDownload.errors import ConfigError, InputError, StorageError
 from DocsToKG.ContentDownload.export.bagit import write_bag
@@ -25,6 +24,7 @@ from DocsToKG.ContentDownload.export.copying import Copied
 from DocsToKG.ContentDownload.export.ro_crate import write_crate
 from DocsToKG.ContentDownload.export.rows import COLUMNS, rows
 from DocsToKG.ContentDownload.export.tables import write_csv, write_jsonl, write_parquet
+from DocsToKG.ContentDownload.storage.files import LocalFiles
 
 BODIES = {"doi:10.1/a": b"%PDF-1.4 one", "doi:10.1/b": b"%PDF-1.4 two" * 1000, "arxiv:2001.00001": b"%PDF-1.4 three"}
 

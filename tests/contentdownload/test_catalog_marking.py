@@ -14,13 +14,12 @@ from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.catalog.slo import gates
 from DocsToKG.ContentDownload.cli.app import app
+from DocsToKG.ContentDownload.maintenance import verification
+from DocsToKG.ContentDownload.maintenance.cleanup import superseded_names, unnamed
+from DocsToKG.ContentDownload.maintenance.verification import Findings, Verifier, mark
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.storage.paths import numbered
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
-from DocsToKG.ContentDownload.upkeep import marking
-from DocsToKG.ContentDownload.upkeep.marking import mark
-from DocsToKG.ContentDownload.upkeep.sweeping import superseded_names, unnamed
-from DocsToKG.ContentDownload.upkeep.verifying import Findings, Verifier
 from DocsToKG.core.clock import ManualClock
 
 A, B, C = "doi:10.1/a", "doi:10.1/b", "doi:10.1/c"
@@ -110,7 +109,7 @@ def test_a_record_that_cannot_be_written_is_no_failure(corpus: Corpus, monkeypat
     corpus.damage(A)
     with corpus.catalog() as catalog:
         findings = Verifier(corpus.files, on_record=catalog.files).run()
-    monkeypatch.setattr(marking, "open_database", refuse)  # a disk that even root cannot write
+    monkeypatch.setattr(verification, "open_database", refuse)  # a disk that even root cannot write
     assert not mark(corpus.database, findings, clock=ManualClock())
     assert corruption(corpus) == (0, True)
 

@@ -14,11 +14,10 @@ from typing import Any, BinaryIO
 import pytest
 from tests.contentdownload.stored_corpus import Corpus, make_corpus
 
-from DocsToKG.ContentDownload.catalog.files import LocalFiles, StoredFile
 from DocsToKG.ContentDownload.errors import FileUnreadable, StorageError
-from DocsToKG.ContentDownload.upkeep.hashing import digest_of
-from DocsToKG.ContentDownload.upkeep.sweeping import unnamed
-from DocsToKG.ContentDownload.upkeep.verifying import Findings, Verifier
+from DocsToKG.ContentDownload.maintenance.cleanup import unnamed
+from DocsToKG.ContentDownload.maintenance.verification import Findings, Verifier
+from DocsToKG.ContentDownload.storage.files import LocalFiles, StoredFile, digest_of
 
 BODIES = {f"doi:10.1/{number}": b"%PDF-1.4 " + bytes([number]) * (1000 + number) for number in range(40)}
 A, B = "doi:10.1/0", "doi:10.1/1"

@@ -12,15 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.catalog.store import Catalog, Download
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.inputs.readers import coerce_works
+from DocsToKG.ContentDownload.maintenance.verification import Findings, Verifier, mark
 from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.storage.cas import cas_path
-from DocsToKG.ContentDownload.upkeep.marking import mark
-from DocsToKG.ContentDownload.upkeep.verifying import Findings, Verifier
+from DocsToKG.ContentDownload.storage.files import LocalFiles
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Sandbox.profile import SandboxServer
 

@@ -18,14 +18,14 @@ from DocsToKG.ContentDownload.bootstrap import open_removal
 from DocsToKG.ContentDownload.catalog.selection import Selection
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import FolderInUse, InputError, RecordError
+from DocsToKG.ContentDownload.maintenance import removal as removal_module
+from DocsToKG.ContentDownload.maintenance.removal import Removal
+from DocsToKG.ContentDownload.maintenance.takedowns import LIST, Takedowns, named_work, names_of
 from DocsToKG.ContentDownload.net.cache import CacheSettings, open_entries
 from DocsToKG.ContentDownload.net.entries import EntryStore, StoredAnswer
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.folder import locked
-from DocsToKG.ContentDownload.upkeep import removal as removal_module
-from DocsToKG.ContentDownload.upkeep.removal import Removal
-from DocsToKG.ContentDownload.upkeep.takedowns import LIST, Takedowns, named_work, names_of
 from DocsToKG.core.clock import ManualClock
 
 A, B, C = "doi:10.1/a", "doi:10.1/b", "arxiv:2001.00001"

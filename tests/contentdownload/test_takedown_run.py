@@ -15,9 +15,9 @@ from DocsToKG.ContentDownload.bootstrap import open_queue
 from DocsToKG.ContentDownload.catalog.selection import Selection
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.maintenance.takedowns import Takedown, Takedowns
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.ContentDownload.runner.run import run_queue
-from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns
 from DocsToKG.Sandbox.profile import SandboxServer
 
 Command = Callable[..., Any]

@@ -12,6 +12,7 @@ from tests.fuzz.target import Target, in_a_file, text
 
 from DocsToKG.ContentDownload.errors import ConfigError, RecordError
 from DocsToKG.ContentDownload.inputs.queue_lines import read_lines
+from DocsToKG.ContentDownload.maintenance.takedowns import LIST, Takedowns
 from DocsToKG.ContentDownload.net.entries import StoredAnswer
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.ContentDownload.storage import credentials
@@ -20,7 +21,6 @@ from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.ContentDownload.storage.credentials import Key, find_key
 from DocsToKG.ContentDownload.telemetry.recovery import load_last_csv
 from DocsToKG.ContentDownload.telemetry.resume import ResumeController
-from DocsToKG.ContentDownload.upkeep.takedowns import LIST, Takedowns
 from DocsToKG.Orchestrator.api.auth.tokens import BadTokenFile, TokenFile
 
 

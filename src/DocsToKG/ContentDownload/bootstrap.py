@@ -84,8 +84,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
     from DocsToKG.ContentDownload.runner import RunResult
-    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,13 +332,13 @@ def _pipeline(
     traced: Callable[[Download], Download] = lambda download: download,
     on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
     already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
-    takedowns: SharedTakedowns | None = None,
+    takedowns: TakedownSync | None = None,
     rejected: Collection[tuple[str, str]] = frozenset(),
     starts_empty: bool = False,
     asks_servers: bool = False,
     loop: LoopThread,
 ) -> ResolverPipeline:
-    from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
+    from DocsToKG.ContentDownload.maintenance.takedowns import Takedowns
 
     rules = all_source_rules(cfg)
     usable = {name for name in registry.names() if rules[name].enabled}

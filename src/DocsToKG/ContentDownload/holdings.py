@@ -23,13 +23,13 @@ from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_run_id
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.files import StoredFiles
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.maintenance.removal import Removal
+    from DocsToKG.ContentDownload.maintenance.review import FileReview
+    from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
     from DocsToKG.ContentDownload.net.held import CachedAnswers
     from DocsToKG.ContentDownload.storage.bucket import Bucket
-    from DocsToKG.ContentDownload.upkeep.removal import Removal
-    from DocsToKG.ContentDownload.upkeep.settling import Settling
-    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
+    from DocsToKG.ContentDownload.storage.files import StoredFiles
 
 _PATIENCE_S = 120.0  # of a run
 _SHORT_PATIENCE_S = 10.0  # of a person
@@ -98,11 +98,11 @@ def new_store(cfg: ContentDownloadConfig) -> LocalStore:
 
 def open_files(cfg: ContentDownloadConfig, *, settled_s: float = 0.0) -> StoredFiles:
     """The stored files, wherever they are; in a bucket only those that are at least `settled_s` old are listed."""
-    from DocsToKG.ContentDownload.catalog.files import LocalFiles
+    from DocsToKG.ContentDownload.storage.files import LocalFiles
 
     if cfg.storage.backend == "fs":
         return LocalFiles(Path(cfg.storage.root_dir))
-    from DocsToKG.ContentDownload.upkeep.bucket_files import BucketFiles
+    from DocsToKG.ContentDownload.storage.bucket_files import BucketFiles
 
     return BucketFiles(_bucket(cfg), settled_s=settled_s)
 
@@ -129,7 +129,7 @@ def _cache_entries(cfg: ContentDownloadConfig) -> EntryStore | None:
 def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedRecord | None = None) -> Removal:
     """What takes works of this folder down; nothing else may be writing there. A record that is `shared` is closed by
     whoever opened it."""
-    from DocsToKG.ContentDownload.upkeep.removal import Removal
+    from DocsToKG.ContentDownload.maintenance.removal import Removal
 
     def known_work(doc_id: str) -> WorkArtifact | None:
         # A service answers workers, and this is no question of theirs.
@@ -155,11 +155,11 @@ def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedReco
 
 def open_settling(
     cfg: ContentDownloadConfig, catalog: Catalog, *, clock: Clock, shared: SharedRecord | None = None
-) -> Settling:
+) -> FileReview:
     """What settles unproved files of this folder; nothing else may be writing there."""
-    from DocsToKG.ContentDownload.upkeep.settling import Settling
+    from DocsToKG.ContentDownload.maintenance.review import FileReview
 
-    return Settling(
+    return FileReview(
         Path(cfg.telemetry.manifest_path).parent,
         catalog=catalog,
         database=database_path(cfg),
@@ -172,9 +172,9 @@ def open_settling(
     )
 
 
-def shared_takedowns(shared: SharedRecord | None, cfg: ContentDownloadConfig, clock: Clock) -> SharedTakedowns | None:
+def shared_takedowns(shared: SharedRecord | None, cfg: ContentDownloadConfig, clock: Clock) -> TakedownSync | None:
     if shared is None:
         return None
-    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
+    from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
 
-    return SharedTakedowns(shared, clock=clock, node=cfg.queue.node_id)
+    return TakedownSync(shared, clock=clock, node=cfg.queue.node_id)

@@ -29,10 +29,9 @@ from DocsToKG.ContentDownload.attestation.statement import (
     payload,
     work_of,
 )
-from DocsToKG.ContentDownload.catalog.files import READABLE, StoredFiles
 from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.errors import StorageError
-from DocsToKG.ContentDownload.upkeep.hashing import digest_of
+from DocsToKG.ContentDownload.storage.files import READABLE, StoredFiles, digest_of
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.keys import Signer
 

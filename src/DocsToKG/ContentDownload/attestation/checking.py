@@ -27,9 +27,8 @@ from DocsToKG.ContentDownload.attestation.statement import (
     digest,
     part_of,
 )
-from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.errors import StorageError
-from DocsToKG.ContentDownload.upkeep.hashing import digest_of
+from DocsToKG.ContentDownload.storage.files import LocalFiles, digest_of
 from DocsToKG.Orchestrator.errors import NotVerified
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.keys import Trust

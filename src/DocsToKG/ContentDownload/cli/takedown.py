@@ -22,9 +22,9 @@ from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printabl
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-    from DocsToKG.ContentDownload.upkeep.removal import Removal
-    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
-    from DocsToKG.ContentDownload.upkeep.takedowns import Takedown
+    from DocsToKG.ContentDownload.maintenance.removal import Removal
+    from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
+    from DocsToKG.ContentDownload.maintenance.takedowns import Takedown
 
 _PATIENCE_S = 10.0  # with a server that is away
 
@@ -98,7 +98,7 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """List what was taken down here. Example: content takedown list --run my-corpus"""
-    from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
+    from DocsToKG.ContentDownload.maintenance.takedowns import Takedowns
 
     cfg = folder_settings(run, config=config)
     with shared_record(cfg) as shared:
@@ -142,13 +142,13 @@ def shared_record(cfg: ContentDownloadConfig) -> Iterator[SharedRecord | None]:
             shared.close()
 
 
-def _share(shared: SharedRecord | None) -> SharedTakedowns | None:
+def _share(shared: SharedRecord | None) -> TakedownSync | None:
     if shared is None:
         return None
-    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
+    from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
     from DocsToKG.core.clock import SystemClock
 
-    return SharedTakedowns(shared, clock=SystemClock())
+    return TakedownSync(shared, clock=SystemClock())
 
 
 @contextmanager

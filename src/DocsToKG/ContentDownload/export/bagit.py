@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from DocsToKG.ContentDownload.catalog.files import StoredFiles
 from DocsToKG.ContentDownload.export.copying import Copied, copy_file, new_folder
 from DocsToKG.ContentDownload.export.tables import write_csv, write_jsonl
+from DocsToKG.ContentDownload.storage.files import StoredFiles
 
 _ALGORITHM = "sha256"
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from DocsToKG.ContentDownload.catalog.files import StoredFiles
 from DocsToKG.ContentDownload.errors import FileUnreadable, InputError
+from DocsToKG.ContentDownload.storage.files import StoredFiles
 
 _BLOCK = 1 << 20
 

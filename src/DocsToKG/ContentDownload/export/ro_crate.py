@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 import orjson
 
-from DocsToKG.ContentDownload.catalog.files import StoredFiles
 from DocsToKG.ContentDownload.export.copying import Copied, copy_file, new_folder
+from DocsToKG.ContentDownload.storage.files import StoredFiles
 
 METADATA = "ro-crate-metadata.json"
 _PROFILE = "https://w3id.org/ro/crate/1.1"

@@ -22,10 +22,10 @@ from typing import IO, Any, BinaryIO, Protocol
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
-from DocsToKG.ContentDownload.catalog.files import StoredFiles
 from DocsToKG.ContentDownload.errors import ConfigError, FileUnreadable
 from DocsToKG.ContentDownload.export.copying import pour
 from DocsToKG.ContentDownload.net.entries import StoredAnswer
+from DocsToKG.ContentDownload.storage.files import StoredFiles
 
 _ADDRESS = re.compile(r"https?://[\x21-\x7e]+")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")

@@ -33,7 +33,7 @@ from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printabl
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog, Download
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-    from DocsToKG.ContentDownload.upkeep.verifying import Findings
+    from DocsToKG.ContentDownload.maintenance.verification import Findings
 
 _SAY_EVERY_S = 2.0
 _SHOWN = 50
@@ -106,8 +106,8 @@ def gc(
       content catalog gc -c prod.yaml --delete --alone
     """
     from DocsToKG.ContentDownload.bootstrap import open_files
+    from DocsToKG.ContentDownload.maintenance.cleanup import left_in_quarantine, superseded_names, unnamed
     from DocsToKG.ContentDownload.storage.bucket import SETTLED_S
-    from DocsToKG.ContentDownload.upkeep.sweeping import left_in_quarantine, superseded_names, unnamed
 
     cfg, catalogs = folder_settings(run, config=config), [open_catalog(run, None, config)]
     run = looked_at(run, config)
@@ -182,7 +182,7 @@ def _cells(row: dict[str, Any]) -> list[Any]:
 
 def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool, quiet: bool) -> Findings:
     from DocsToKG.ContentDownload.bootstrap import open_files
-    from DocsToKG.ContentDownload.upkeep.verifying import Verifier
+    from DocsToKG.ContentDownload.maintenance.verification import Verifier
 
     with catalog_of(cfg, run) as catalog:
         beside = list(catalog.supplements())
@@ -205,8 +205,8 @@ def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool,
 def _note(cfg: ContentDownloadConfig, run: Path, findings: Findings) -> None:
     """Tell the record, so that the report counts what was found and the next run mends it."""
     from DocsToKG.ContentDownload.bootstrap import open_shared
+    from DocsToKG.ContentDownload.maintenance.verification import mark, mark_shared
     from DocsToKG.ContentDownload.run_folder import record_of
-    from DocsToKG.ContentDownload.upkeep.marking import mark, mark_shared
     from DocsToKG.core.clock import SystemClock
 
     shared = open_shared(cfg, patience_s=_PATIENCE_S)
@@ -218,7 +218,7 @@ def _note(cfg: ContentDownloadConfig, run: Path, findings: Findings) -> None:
 
 
 def _progress(quiet: bool) -> Callable[[Findings], None]:
-    from DocsToKG.ContentDownload.upkeep.verifying import PARTS
+    from DocsToKG.ContentDownload.maintenance.verification import PARTS
 
     began = shown = time.monotonic()
 

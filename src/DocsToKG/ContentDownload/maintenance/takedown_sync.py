@@ -28,7 +28,7 @@ _CHANGED = "SELECT change, entry FROM {s}.takedowns WHERE change > %s ORDER BY c
 _FORGET = "DELETE FROM {s}.downloads d USING {s}.takedowns t WHERE t.stands AND t.doc_id = d.doc_id RETURNING 1"
 
 
-class SharedTakedowns:
+class TakedownSync:
     """What all machines refuse. `clock` is for what is written along."""
 
     def __init__(self, shared: SharedRecord, *, clock: Clock, node: str | None = None) -> None:

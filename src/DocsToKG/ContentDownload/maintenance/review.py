@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.api.licences import spdx
 from DocsToKG.ContentDownload.api.types import OutcomeClass, Reason, WorkArtifact
-from DocsToKG.ContentDownload.catalog.files import StoredFiles
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.unproved import FILE_REJECTED, KEPT, UnprovedFile
 from DocsToKG.ContentDownload.errors import StorageError
+from DocsToKG.ContentDownload.maintenance.results import update_file_result
+from DocsToKG.ContentDownload.maintenance.tombstones import add_line, tombstone
 from DocsToKG.ContentDownload.storage.cas import cas_key
+from DocsToKG.ContentDownload.storage.files import StoredFiles
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.storage.paths import human_path
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
-from DocsToKG.ContentDownload.upkeep.retelling import retell_file
-from DocsToKG.ContentDownload.upkeep.tombstones import add_line, tombstone
 from DocsToKG.ContentDownload.validation.forms import FORMS, PDF
 from DocsToKG.core.clock import Clock, utc_iso
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
+    from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
 
 STAGE = "settle"
 _BLOCK = 1 << 20
 
 
-class Settling:
+class FileReview:
     """Settles files of one folder. Nothing else may run in the folder meanwhile."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Settling:
         sinks: Sequence[str],
         clock: Clock,
         run_id: str,
-        share: SharedTakedowns | None = None,
+        share: TakedownSync | None = None,
     ) -> None:
         self._root = root
         self._catalog = catalog
@@ -96,7 +96,7 @@ class Settling:
         )
         for other in others:
             self._store.release(other)
-        retell_file(self._root, file.doc_id, path=self._shown(path))
+        update_file_result(self._root, file.doc_id, path=self._shown(path))
         return path
 
     def reject(self, file: UnprovedFile) -> None:
@@ -116,7 +116,7 @@ class Settling:
             self._files.delete(file.path)
         if not self._is_anothers(file):
             self._files.delete(key)
-        retell_file(self._root, file.doc_id, path=None, reason=f"{FILE_REJECTED}: {why}")
+        update_file_result(self._root, file.doc_id, path=None, reason=f"{FILE_REJECTED}: {why}")
 
     def _is_anothers(self, file: UnprovedFile) -> bool:
         """Another work has the same bytes."""

@@ -16,23 +16,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.catalog.files import READABLE, StoredFiles
 from DocsToKG.ContentDownload.catalog.selection import GIVEN_BACK, TAKEN_DOWN
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.unproved import QUARANTINED
 from DocsToKG.ContentDownload.errors import InputError
+from DocsToKG.ContentDownload.maintenance.results import update_results
+from DocsToKG.ContentDownload.maintenance.takedowns import (
+    Takedown,
+    Takedowns,
+    is_identifier,
+    named_work,
+    names_of,
+    undone,
+)
+from DocsToKG.ContentDownload.maintenance.tombstones import add_line, forget_files, last_lines, refill, tombstone
 from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.storage.cas import cas_key
+from DocsToKG.ContentDownload.storage.files import READABLE, StoredFiles, digest_of
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
-from DocsToKG.ContentDownload.upkeep.hashing import digest_of
-from DocsToKG.ContentDownload.upkeep.retelling import retell
-from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, is_identifier, named_work, names_of, undone
-from DocsToKG.ContentDownload.upkeep.tombstones import add_line, forget_files, last_lines, refill, tombstone
 from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.core.urls import BadUrl, index_url
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
+    from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
 
 _TEXT_CHARS = 2_000
 _KNOWN_AS = ". Known as "
@@ -57,7 +63,7 @@ class Removal:
         known_work: Callable[[str], WorkArtifact | None] = lambda doc_id: None,
         open_cache: Callable[[], EntryStore | None] = lambda: None,
         open_catalog: Callable[[], Catalog | None] | None = None,
-        share: SharedTakedowns | None = None,
+        share: TakedownSync | None = None,
     ) -> None:
         self._root = root
         self._database = database
@@ -159,7 +165,7 @@ class Removal:
         if self._share is not None:
             self._share.send(self._database)
             self._share.forget_files()
-        retell(self._root, entry.doc_id, entry.sentence if entry.stands else None)
+        update_results(self._root, entry.doc_id, entry.sentence if entry.stands else None)
         done = replace(entry, pending=False)
         self.list.put(done)
         return done

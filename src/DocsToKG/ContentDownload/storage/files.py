@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import BinaryIO, Protocol
 from DocsToKG.ContentDownload.errors import FileUnreadable, StorageError
 
 CAS = "cas/sha256"
+BLOCK = 1 << 20
 READABLE = ("PDF", "HTML", "XML")
 
 
@@ -109,3 +111,38 @@ class LocalFiles:
             yield
         except OSError as error:
             raise kind(f"{self.root / key}: {error.strerror or error}") from error
+
+
+def digest_of(files: StoredFiles, key: str, buffer: bytearray | None = None) -> tuple[str, int] | None:
+    """Digest and length of a file; None when it is not there. `FileUnreadable` also where it breaks off."""
+    opened = files.open(key)
+    if opened is None:
+        return None
+    with contextlib.closing(opened):
+        try:
+            return _digest(opened, memoryview(buffer if buffer is not None else bytearray(BLOCK)))
+        except OSError as error:
+            raise FileUnreadable(f"{key}: {error.strerror or error}") from error
+
+
+def _digest(opened: BinaryIO, view: memoryview) -> tuple[str, int]:
+    _advise(opened, before=True)
+    digest, size = hashlib.sha256(), 0
+    readinto = getattr(opened, "readinto", None)
+    if readinto is None:
+        while block := opened.read(len(view)):
+            digest.update(block)
+            size += len(block)
+    else:
+        while count := readinto(view):
+            digest.update(view[:count])
+            size += count
+    _advise(opened, before=False)
+    return digest.hexdigest(), size
+
+
+def _advise(opened: BinaryIO, *, before: bool) -> None:
+    """Read ahead; afterwards let go, so that a check does not push everything else out of memory."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        advice = os.POSIX_FADV_SEQUENTIAL if before else os.POSIX_FADV_DONTNEED
+        os.posix_fadvise(opened.fileno(), 0, 0, advice)

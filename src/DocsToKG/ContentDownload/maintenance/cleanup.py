@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from DocsToKG.ContentDownload.catalog.files import CAS, READABLE, StoredFile, StoredFiles
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.unproved import QUARANTINED
 from DocsToKG.ContentDownload.errors import FileUnreadable
+from DocsToKG.ContentDownload.storage.files import CAS, READABLE, StoredFile, StoredFiles, digest_of
 from DocsToKG.ContentDownload.storage.paths import QUARANTINE
-from DocsToKG.ContentDownload.upkeep.hashing import digest_of
 
 _READABLE = tuple(f"{folder}/" for folder in READABLE)
 

@@ -20,12 +20,12 @@ Row = dict[str, str]
 _AGAIN = "may be had again; `content pull` fetches it"
 
 
-def retell(root: Path, doc_id: str, refused: str | None) -> bool:
+def update_results(root: Path, doc_id: str, refused: str | None) -> bool:
     """Say in the results why the work is refused, or, with None, that it may be had again; whether a row was of it."""
     return _rewrite(root, doc_id, lambda row: _refused(row, refused))
 
 
-def retell_file(root: Path, doc_id: str, *, path: str | None, reason: str = "") -> bool:
+def update_file_result(root: Path, doc_id: str, *, path: str | None, reason: str = "") -> bool:
     """Say in the results that the file at `path` is the paper, or, with None and a reason, that there is none."""
     outcome = OutcomeClass.SUCCESS if path else OutcomeClass.ERROR
     return _rewrite(root, doc_id, lambda row: _settled(row, path or "", outcome, reason))

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from DocsToKG.ContentDownload.catalog.files import StoredFile
 from DocsToKG.ContentDownload.errors import StorageError
 from DocsToKG.ContentDownload.storage.bucket import Bucket, BucketAway, BucketObject
+from DocsToKG.ContentDownload.storage.files import StoredFile
 
 
 class BucketFiles:
