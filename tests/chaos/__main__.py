@@ -43,8 +43,10 @@ class Suite(NamedTuple):
         return {name: str(round(share * amount)) for name, amount in self.amounts.items()} | {self.seed: str(seed)}
 
 
+PULLS = "tests/chaos/test_faults_of_pulls.py"
 SUITES = (
-    Suite("pulls", "tests/chaos/test_faults_of_pulls.py", {"CHAOS_WORKS": 300, "CHAOS_FAULTS": 12}, "CHAOS_SEED"),
+    Suite("pulls", f"{PULLS}::test_a_pull_that_is_killed_and_begun_again_has_every_paper_once",
+          {"CHAOS_WORKS": 300, "CHAOS_FAULTS": 12}, "CHAOS_SEED"),
     Suite("processes", "tests/chaos/test_faults_of_processes.py", {"CHAOS_KILLS": 50}, "CHAOS_SEED"),
     Suite("machines", "tests/many_machines/test_many_machines.py::test_two_nodes_store_every_paper_once_whatever_fails",
           {}, "FLEET_SEED"),
