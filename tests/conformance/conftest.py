@@ -230,7 +230,7 @@ class Place:
         return [content for name, content in self.everything().items() if name.startswith("body")]
 
 
-@pytest.fixture(params=["file", "sqlite", "redis", "s3", pytest.param("swift", marks=pytest.mark.slow)])
+@pytest.fixture(params=["file", "sqlite", "redis", "s3", pytest.param("swift", marks=pytest.mark.long)])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     kind: str = request.param
     if kind == "file":

@@ -117,6 +117,12 @@ def test_an_answer_is_stored_then_a_hit_then_found_unchanged(shop: Shop) -> None
     assert (flags(after), after.headers["x-seen"], after.content, shop.asked) == (HIT, "again", b"one", 2)
 
 
+@pytest.mark.parametrize("place", ["swift"], indirect=True)
+def test_a_server_that_checks_signatures_keeps_answers_too(shop: Shop) -> None:
+    """CACHE-01: it has the other promises in the long runs; moto, which has them here, checks none."""
+    test_an_answer_is_stored_then_a_hit_then_found_unchanged(shop)
+
+
 def test_a_stale_answer_is_asked_about_by_date(shop: Shop) -> None:
     """CACHE-03: also If-Modified-Since."""
     shop.answer = lambda request: (
