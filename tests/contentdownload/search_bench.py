@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.fallback import FallbackOrchestrator
+from DocsToKG.ContentDownload.fallback import FallbackOrchestrator, SearchRules
 from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
 from DocsToKG.core.clock import Clock, SystemClock
 
@@ -101,7 +101,7 @@ class Bench:
     already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None
     refuse: Callable[[WorkArtifact], str | None] = lambda work: None
     limits: WorkLimits = field(default_factory=WorkLimits)
-    more: dict[str, Any] = field(default_factory=dict)  # further arguments of the search
+    more: dict[str, Any] = field(default_factory=dict)  # further rules of the search
     about_store: dict[str, Any] = field(default_factory=dict)  # further arguments of the pipeline
 
     def run(self, work: WorkArtifact = WORK) -> DownloadOutcome:
@@ -134,8 +134,7 @@ class Bench:
             clients={source.name: None for source in self.sources},
             download=self.downloads,
             clock=self.clock,
-            on_source=self.told.append,
-            **self.more,
+            rules=SearchRules(on_source=self.told.append, **self.more),
         )
 
     def pipeline(self) -> ResolverPipeline:

@@ -29,6 +29,7 @@ from DocsToKG.ContentDownload.download_execution import CandidateDownload, Downl
 from DocsToKG.ContentDownload.errors import StorageError, TransientFailure
 from DocsToKG.ContentDownload.fallback.in_flight import DeduplicatedDownload
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
+from DocsToKG.ContentDownload.fallback.rules import SearchRules
 from DocsToKG.ContentDownload.holdings import (
     database_path,
     new_store,
@@ -393,23 +394,26 @@ def _pipeline(
         return refused.refuses(work) or filters.refuses_plan(plan, work)
 
     sources = registry.build(wanted, settings=resolver_settings(rules))
+    search_rules = SearchRules(
+        identify=identify,
+        formats=cfg.download.formats,
+        source_s=source_shares(cfg),
+        refuse=refuse,
+        allow=allow,
+        lacks=filters.lacks,
+        knows_copies=lambda work: knows_copies(work) and not filters.lacks(work),
+        is_over=is_over if cfg.index.then == "failed" else lambda tier, work: False,
+        prepare=sources.prepare,
+        release=store.release,
+        on_source=on_source,
+    )
     fallback = FallbackOrchestrator(
         tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],
         resolvers=sources,
-        prepare=sources.prepare,
         clients=network.clients,
         download=traced(DeduplicatedDownload(download, open_stored=store.open, clock=clock, attempts=attempts)),
         clock=clock,
-        identify=identify,
-        formats=cfg.download.formats,
-        release=store.release,
-        source_s=source_shares(cfg),
-        allow=allow,
-        lacks=filters.lacks,
-        refuse=refuse,
-        on_source=on_source,
-        knows_copies=lambda work: knows_copies(work) and not filters.lacks(work),
-        is_over=is_over if cfg.index.then == "failed" else lambda tier, work: False,
+        rules=search_rules,
     )
     return ResolverPipeline(
         fallback=fallback,

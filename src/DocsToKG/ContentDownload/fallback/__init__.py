@@ -1,5 +1,6 @@
 """Tiers of sources: which are asked, in what order, how many at once, and when to stop."""
 
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
+from DocsToKG.ContentDownload.fallback.rules import SearchRules
 
-__all__ = ["FallbackOrchestrator"]
+__all__ = ["FallbackOrchestrator", "SearchRules"]

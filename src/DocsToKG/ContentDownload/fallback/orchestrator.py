@@ -9,7 +9,7 @@ source costs one source; a store that takes no files ends the search, since ever
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -31,6 +31,7 @@ from DocsToKG.ContentDownload.fallback.budget import SourceShare
 from DocsToKG.ContentDownload.fallback.candidates import ranked
 from DocsToKG.ContentDownload.fallback.race import VersionRace
 from DocsToKG.ContentDownload.fallback.resume_cache import Failure, SourceAnswer
+from DocsToKG.ContentDownload.fallback.rules import SearchRules
 from DocsToKG.ContentDownload.fallback.search_state import SearchState
 from DocsToKG.ContentDownload.validation.forms import form_of
 from DocsToKG.core.cancel import Cancelled
@@ -85,10 +86,6 @@ class _Ask:
     versions: VersionRace | None = None
 
 
-async def _nothing_to_prepare(sources: Sequence[str]) -> None:
-    """For sources that are all there."""
-
-
 class FallbackOrchestrator:
     """The tiers over their resolvers and clients."""
 
@@ -100,40 +97,16 @@ class FallbackOrchestrator:
         clients: Mapping[str, Client],
         download: Download,
         clock: Clock,
-        identify: Sequence[str] = (),
-        formats: Sequence[str] = ("pdf",),
-        source_s: Mapping[str, float] | None = None,
-        allow: Callable[[DownloadPlan, WorkArtifact], str | None] = lambda plan, work: None,
-        lacks: Callable[[WorkArtifact], bool] = lambda work: False,
-        refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
-        release: Callable[[str], None] = lambda name: None,
-        on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
-        is_over: Callable[[str, WorkArtifact], bool] = lambda tier, work: False,
-        knows_copies: Callable[[WorkArtifact], bool] = lambda work: False,
-        prepare: Callable[[Sequence[str]], Awaitable[None]] = _nothing_to_prepare,
+        rules: SearchRules | None = None,
     ) -> None:
-        """`formats` are the forms that are taken, best first. `source_s` bounds the seconds a source may use to say
-        where a paper is. `allow` says why a candidate is not wanted, `refuse` why a work is not; `lacks` whether they
-        need to know more of a work than is known. `release` removes a file from quarantine. `is_over` tells after a
-        tier whether the search of a work ends there; one whose copies the first tier knows is identified after it.
-        `prepare` is awaited before sources are asked for the first time."""
         self._tiers = tuple(tiers)
         self._sources = tuple([(tier.name, name) for name in tier.sources] for tier in tiers)
         self._resolvers = resolvers
-        self._prepare = prepare
         self._clients = clients
         self._download = download
         self._clock = clock
-        self._identify = tuple(name for name in identify if name in resolvers)
-        self._formats = tuple(formats)
-        self._source_s = source_s or {}
-        self._allow = allow
-        self._lacks = lacks
-        self._refuse = refuse
-        self._release = release
-        self._on_source = on_source
-        self._is_over = is_over
-        self._knows_copies = knows_copies
+        self._rules = rules or SearchRules()
+        self._identify = tuple(name for name in self._rules.identify if name in resolvers)
 
     async def search(
         self, state: SearchState, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
@@ -143,26 +116,26 @@ class FallbackOrchestrator:
         found = await self._search(state, call, on_tier)
         if found is not None:
             for name in state.quarantined:
-                self._release(name)
+                self._rules.release(name)
         return found
 
     async def _search(self, state: SearchState, call: Call, on_tier: Callable[[str], None]) -> Found | None:
-        identify_at = 1 if self._identify and self._knows_copies(state.work) else 0
+        identify_at = 1 if self._identify and self._rules.knows_copies(state.work) else 0
         for number, tier in enumerate(self._tiers):
             if number == identify_at:
                 await self._identify_work(state, call)
             if number == 0:
-                state.refused = self._refuse(state.work)
+                state.refused = self._rules.refuse(state.work)
                 if state.refused is not None:
                     return None
             on_tier(tier.name)
-            await self._prepare(tier.sources)
+            await self._rules.prepare(tier.sources)
             if not _ARCHIVES.isdisjoint(tier.sources):
                 state.offer_failed_addresses()
             for sources in self._groups(number, state):
                 if (found := await self._try_sources(sources, tier.parallel, state, call)) is not None:
                     return found
-            if self._is_over(tier.name, state.work):
+            if self._rules.is_over(tier.name, state.work):
                 break
         return await self._try_alternatives(state, call, on_tier)
 
@@ -227,7 +200,7 @@ class FallbackOrchestrator:
     async def supplements(self, state: SearchState, call: Call) -> tuple[Supplement, ...]:
         """The files beside a paper that was found: those that sources have named, else what the pages and archives say
         that have not been asked yet."""
-        await self._prepare(_SUPPLEMENT_SOURCES)
+        await self._rules.prepare(_SUPPLEMENT_SOURCES)
         for name in _SUPPLEMENT_SOURCES:
             if state.supplements:
                 break
@@ -243,7 +216,7 @@ class FallbackOrchestrator:
         plans: list[tuple[str, DownloadPlan]] = []
         await self._identify_work(state, call)
         for number, tier in enumerate(self._tiers):
-            await self._prepare(tier.sources)
+            await self._rules.prepare(tier.sources)
             for source in (source for sources in self._groups(number, state) for source in sources):
                 if self._why_not(source, state, call) is not None:
                     continue
@@ -252,17 +225,17 @@ class FallbackOrchestrator:
                 result = await self._resolve(ask)
                 found = self._wanted(ask.name, result.plans, state) if result is not None else []
                 plans += [(ask.tier, plan) for plan in found if state.is_new(plan)]
-        others = state.alternatives(self._formats[1:])
+        others = state.alternatives(self._rules.formats[1:])
         return plans + [(ALTERNATIVES, plan) for _, plan in others if state.is_new(plan)]
 
     async def _identify_work(self, state: SearchState, call: Call) -> None:
         """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
-        await self._prepare(self._identify)
+        await self._rules.prepare(self._identify)
         for name in self._identify:
             ask = self._ask((IDENTIFY, name), state, call)
             if state.reuse_answer(_identifying(name), name, ask.position) is not None:
                 continue
-            unknown = _needs_identity(state.work) or self._lacks(state.work)
+            unknown = _needs_identity(state.work) or self._rules.lacks(state.work)
             if not unknown or self._why_not((IDENTIFY, name), state, call) is not None:
                 continue
             state.record_source(name, ask.position)
@@ -280,7 +253,7 @@ class FallbackOrchestrator:
     async def _resolve(self, ask: _Ask) -> ResolverResult | None:
         """What the source says; None when it failed, which is recorded. It costs itself, never the work."""
         name, state, call = ask.name, ask.state, ask.call
-        share_s = self._source_s.get(name)
+        share_s = self._rules.source_s.get(name)
         if share_s is not None and call.budget is not None:
             call = call.within(SourceShare(call.budget, seconds=share_s))
         try:
@@ -384,7 +357,7 @@ class FallbackOrchestrator:
 
     async def _try_alternatives(self, state: SearchState, call: Call, on_tier: Callable[[str], None]) -> Found | None:
         """What was set aside: the paper in another form is better than none."""
-        others = state.alternatives(self._formats[1:])
+        others = state.alternatives(self._rules.formats[1:])
         if others:
             on_tier(ALTERNATIVES)
         for name, plan in others:
@@ -400,16 +373,16 @@ class FallbackOrchestrator:
         best = []
         for plan in ranked(plans):
             form = form_of(plan).name
-            if form == self._formats[0]:
+            if form == self._rules.formats[0]:
                 best.append(plan)
-            elif form in self._formats:
+            elif form in self._rules.formats:
                 state.set_aside(form, name, plan)
             else:
                 state.count_unwanted_form(form)
         return best
 
     def _refuse_unwanted(self, plan: DownloadPlan, work: WorkArtifact) -> None:
-        why = self._allow(plan, work)
+        why = self._rules.allow(plan, work)
         if why is not None:
             reason = Reason.TAKEN_DOWN if why.startswith("taken down") else Reason.FILTERED
             raise CandidateRejected(reason, why, url=plan.url)
@@ -437,7 +410,7 @@ class FallbackOrchestrator:
         stage: str = "resolve",
     ) -> None:
         """How a source ended."""
-        self._on_source(
+        self._rules.on_source(
             SourceAttempt(
                 self._clock.now(),
                 ask.state.work.work_id,
