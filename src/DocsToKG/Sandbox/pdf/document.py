@@ -29,7 +29,7 @@ class Block(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A line at a fixed place; `angle` in degrees; `pages` is all, first, others or last."""
+    """A line at a fixed place; `angle` in degrees; `pages` is all, first, others, last or a number."""
 
     text: str
     x: float

@@ -173,7 +173,9 @@ def _stands_on(mark: Mark, number: int, count: int) -> bool:
             return number > 0
         case "last":
             return number == count - 1
-    return True
+        case "all":
+            return True
+    return mark.pages == str(number + 1)
 
 
 def turned(angle: int) -> tuple[float, float]:
