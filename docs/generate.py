@@ -224,6 +224,8 @@ def _value_name(param: Any) -> str:
     kind = _bare(param.type_descriptor.annotation)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " or ".join(f"`{member.value}`" for member in kind)
+    if get_origin(kind) is Literal:
+        return " or ".join(f"`{word}`" for word in get_args(kind))
     bounds = _bounds(param.min, param.max)
     return f"{param.metavar or 'N' if kind in (int, float) else param.metavar or 'TEXT'}{bounds and f', {bounds}'}"
 

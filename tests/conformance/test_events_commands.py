@@ -56,7 +56,7 @@ def work(ledger: Any, count: int) -> None:
 def test_what_waits_is_sent_listed_retried_and_forgotten(settings: Path, receiver: Receiver, tmp_path: Path) -> None:
     where = ["-c", str(settings)]
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
-        assert run("events", "status", *where).output == "No target: nothing is written down and nothing is sent.\n"
+        assert run("events", "status", *where).output == "No target: no event is recorded or sent.\n"
         assert run("events", "run", "--once", *where).output == "0 sent\n"
         work(ledger, 2)
         receiver.always = Answer(410)

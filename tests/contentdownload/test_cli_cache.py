@@ -83,7 +83,7 @@ def test_clear_asks_first(run: Path, content: Command) -> None:
     words = ("cache", "clear", "--run", str(run), "-c", "c.json")
     refused = content(*words, program="contentdownload", stdin="n\n")
     assert refused.returncode == 1
-    assert "Drop every entry" in refused.stderr
+    assert "Delete every entry" in refused.stderr
     unanswered = content(*words, program="contentdownload")
     assert unanswered.returncode == 2
     assert "--yes" in unanswered.stderr

@@ -54,10 +54,10 @@ def test_a_line_that_does_not_fit_is_cut_not_wrapped(width: int) -> None:
 def test_a_run_that_can_only_go_on_later_says_so_and_what_to_do() -> None:
     """As without the network: nothing runs, no host is waited for, and yet it is not over."""
     offline = status(total=2, done=0, skipped=0, failed=0, bytes=0, active=0, waits={})
-    assert "tried again later" in line_of(offline, 30.0)
+    assert "retried later" in line_of(offline, 30.0)
     assert "content resume" in drawn(offline, width=200, elapsed_s=30.0)[3]
-    assert "tried again later" not in line_of(offline, 0.0)
-    assert "tried again later" not in line_of(status(total=196, active=0, waits={}), 30.0)
+    assert "retried later" not in line_of(offline, 0.0)
+    assert "retried later" not in line_of(status(total=196, active=0, waits={}), 30.0)
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def test_a_byte_limit_that_cuts_nothing_off_asks_for_no_more(
 ) -> None:
     only = content("pull", *open_works(calm_sandbox, 1), "--max-bytes", "1B", "--out", "out", "-c", config)
     assert only.returncode == 0
-    assert "Every paper had ended by then." in only.stderr
+    assert "All papers had ended by then." in only.stderr
     assert "content resume" not in only.stderr
 
 
@@ -541,7 +541,7 @@ def test_a_demo_that_is_interrupted_says_how_it_goes_on(
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     way_on = "content demo --papers 120 --seed 7 --out 'some corpus'"
-    assert f"go on with: {way_on}" in told
+    assert f"continue with: {way_on}" in told
     resumed = content("resume", "--run", "some corpus")
     assert (resumed.returncode, "the same `content demo` command" in resumed.stderr) == (1, True)
     assert content(*shlex.split(way_on)[1:]).returncode == 0

@@ -244,7 +244,7 @@ def test_run_hands_the_queue_to_the_runner_and_leaves_its_exit_code(words, drain
     run("pause")
     result = run(*words, code=3)
     assert asked == [(str(path), drains)]
-    assert "1 jobs are held back by a pause" in result.stderr
+    assert "1 jobs wait because the queue is paused" in result.stderr
 
 
 def test_signals_that_come_together_are_one_wish(monkeypatch: pytest.MonkeyPatch) -> None:

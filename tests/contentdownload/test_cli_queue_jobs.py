@@ -330,8 +330,8 @@ def test_a_person_is_shown_what_goes_and_asked(answer, code, canceled, run, path
     end_next(path, "done", None)
     monkeypatch.setattr(cancel, "is_person", lambda: True)
     result = run("cancel", "--state", "queued", "--reason", "enough", stdin=answer, code=code)
-    assert "This calls off 7 jobs:\n  2  queued  local:1\n" in result.stderr
-    assert "  ... and 2 more\nGo on?" in result.stderr
+    assert "This cancels 7 jobs:\n  2  queued  local:1\n" in result.stderr
+    assert "  ... and 2 more\nContinue?" in result.stderr
     with WorkQueue(path) as queue:
         assert queue.stats()["canceled"] == canceled
 

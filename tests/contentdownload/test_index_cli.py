@@ -37,7 +37,7 @@ def test_built_looked_up_brought_up_to_date_exported_verified(tmp_path: Path) ->
     assert json.loads(content("info", oa, "--json")[1])["open_works"] == 4
     assert "10 rows" not in content("export", oa, tmp_path / "all.csv")[1]
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + 9
-    assert content("verify", oa, "--quiet") == (0, "Every file is what was written.\n", "")
+    assert content("verify", oa, "--quiet") == (0, "Every file is intact.\n", "")
 
 
 def test_what_is_wrong_is_said_with_the_way_out(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_catalog_show_tells_of_one_work(tmp_path: Path) -> None:
     assert "https://a.org/x" in table
     missing = run("catalog", "show", "doi:nobody", "--run", tmp_path)
     assert missing.exit_code == 1
-    assert "Nothing is known" in missing.stderr
+    assert "There is no record of" in missing.stderr
 
 
 def test_catalog_show_of_a_miss_says_why_and_long_addresses_stay_whole(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_what_robots_forbid_is_skipped_and_not_failed_everywhere(
     assert (result_json(result)["skipped"], result_json(result)["failed"]) == (1, 0)
     assert not result.complete
     print_outcome(result, Figures())
-    assert "skipped, as robots.txt forbids them" in capsys.readouterr().out
+    assert "skipped: robots.txt forbids them" in capsys.readouterr().out
 
 
 def test_every_skip_is_worded_as_what_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,11 +207,11 @@ def test_every_skip_is_worded_as_what_it_is(tmp_path: Path, capsys: pytest.Captu
     print_outcome(result, Figures())
     shown = {tuple(re.split(r"\s*│\s*|\s{2,}", line.strip(" │"))) for line in capsys.readouterr().out.splitlines()}
     told = dict(line for line in shown if len(line) == 2)
-    assert told["skipped, as robots.txt forbids them"] == "1"
-    assert told["refused, as they were taken down here"] == "3"
+    assert told["skipped: robots.txt forbids them"] == "1"
+    assert told["refused: taken down here"] == "3"
     assert told["left out by your filters"] == "1"
-    assert told["skipped, as their files were there already"] == "1"
-    assert told["skipped, as their files have not changed"] == "1"
+    assert told["skipped: their files were there already"] == "1"
+    assert told["skipped: their files have not changed"] == "1"
     assert told["skipped (a-new-word)"] == "1"
 
 
@@ -373,11 +373,11 @@ def test_the_form_is_as_the_file_ends_or_as_it_is_told(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
     made = run("report", "--run", root, "--out", tmp_path / "new" / "r.json")
     assert json.loads((tmp_path / "new" / "r.json").read_text())["obtained"] == 10
-    assert "a folder that was made for it" in made.stderr
+    assert "in a new folder" in made.stderr
 
 
 def test_a_time_in_which_nothing_ended_is_told(tmp_path: Path) -> None:
     filled(tmp_path, failed=0)
     assert isinstance(run("report", "--run", tmp_path, "--since", "2999-01-01").exception, InputError)
     told = run("report", "--run", tmp_path, "--since", "1h", "--no-gates")
-    assert "Nothing has ended here since 1h." in told.stderr
+    assert "No work has ended here since 1h." in told.stderr

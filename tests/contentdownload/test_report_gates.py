@@ -143,7 +143,7 @@ def test_the_settings_of_the_run_hold_for_its_report(tmp_path: Path) -> None:
     folder.remember(SavedRun(str(tmp_path / "gone.yaml"), {}, True, "manifest.sqlite"))
     shown = run("--run", tmp_path)
     assert shown.exit_code == 4
-    assert "the usual levels hold" in shown.stderr
+    assert "the default levels apply" in shown.stderr
 
 
 def test_too_many_429_break_a_level(tmp_path: Path) -> None:

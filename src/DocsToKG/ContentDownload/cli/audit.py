@@ -58,10 +58,10 @@ def replay_check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Do the downloads of a manifest again from the cache of the run, offline, and compare the digests.
+    """Repeat the downloads of a manifest offline, from the cache of the run, and compare the digests.
 
-    Nothing is sent and nothing of the run is changed. Ends with 1 when a file comes out different, and with 3 when the
-    cache no longer holds what is needed for one.
+    The command sends nothing and changes nothing in the run. Exit code 1: a file differs; 3: the cache no longer holds
+    what a file needs.
 
     Example: content audit replay-check replay.json --run corpus --trust trust.json
     """

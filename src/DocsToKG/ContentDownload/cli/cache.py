@@ -24,7 +24,7 @@ RunOption = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="Th
 
 
 def stats(config: ConfigOption = None, run: RunOption = None, as_json: JsonOption = False) -> None:
-    """Count the entries and their bytes. Example: contentdownload cache stats --run my-corpus"""
+    """Show the number of entries and their size. Example: contentdownload cache stats --run my-corpus"""
     cfg = _settings(config, run)
     census = _census(cfg)
     if as_json:
@@ -43,9 +43,9 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Drop every entry; stored files stay. Example: contentdownload cache clear --run my-corpus --yes"""
+    """Delete every entry; stored files stay. Example: contentdownload cache clear --run my-corpus --yes"""
     cfg = _settings(config, run)
-    if not yes and not _agreed(f"Drop every entry of the cache in {_place(cfg)}?"):
+    if not yes and not _agreed(f"Delete every entry of the cache in {_place(cfg)}?"):
         raise typer.Exit(1)
     from DocsToKG.ContentDownload import bootstrap
 
@@ -56,7 +56,7 @@ def clear(
     if as_json:
         typer.echo(json.dumps({"backend": cfg.hishel.backend, "place": _place(cfg), "dropped": dropped}))
     else:
-        typer.echo(f"{dropped} entries dropped from {_place(cfg)}. Stored files were not touched.")
+        typer.echo(f"{dropped} entries deleted from {_place(cfg)}. Stored files are not affected.")
 
 
 def _agreed(question: str) -> bool:
@@ -66,7 +66,7 @@ def _agreed(question: str) -> bool:
         if sys.stdin.isatty():
             raise
         typer.echo(err=True)
-        raise typer.BadParameter("say --yes where nobody can be asked; nothing was dropped") from None
+        raise typer.BadParameter("add --yes where nobody can answer; nothing was deleted") from None
 
 
 def _settings(config: str | None, run: Path | None) -> ContentDownloadConfig:

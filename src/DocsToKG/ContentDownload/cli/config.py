@@ -39,12 +39,12 @@ def show(
 def validate(path: Annotated[str, typer.Argument(metavar="PATH", help="The file to check.")]) -> None:
     """Check a configuration file.
 
-    Reads it as a run here would: exit 0 when it is good, 1 with the offending keys when not.
+    Reads the file as a run would. Exit code 0: the file is valid; 1: the message names the wrong keys.
 
     Example: contentdownload validate-config corpus.yaml, or content config validate corpus.yaml
     """
     _load(path)
-    typer.echo(f"{path}: good", err=True)
+    typer.echo(f"{path}: valid", err=True)
 
 
 def schema(
@@ -172,7 +172,7 @@ def _find(loaded: Loaded, key: str) -> Any:
         if not isinstance(value, dict) or part not in value:
             same = canonical_keys(path)
             if same:
-                raise ConfigError(f"{key} is another spelling of {' and '.join(same)}; ask for that")
+                raise ConfigError(f"{key} is another spelling of {' and '.join(same)}; use that")
             if find_node(path) is not None:
                 raise ConfigError(f"{key} is not set; content config show lists what is")
             near = nearest_key(path)

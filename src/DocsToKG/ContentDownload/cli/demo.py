@@ -17,15 +17,15 @@ from DocsToKG.ContentDownload.cli.options import Out, Quiet
 
 def demo(
     out: Out = Path("demo-corpus"),
-    papers: Annotated[int, typer.Option("--papers", min=1, max=5000, help="How many to pull.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Another small web.")] = 7,
+    papers: Annotated[int, typer.Option("--papers", min=1, max=5000, help="Number of papers to pull.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed gives another small web.")] = 7,
     workers: Annotated[int, typer.Option("--workers", "-w", min=1, max=256, help="Papers worked on at once.")] = 16,
     quiet: Quiet = False,
     console: Console = False,
 ) -> None:
     """Start a small scholarly web on this machine and pull papers from it. Nothing leaves the machine.
 
-    Run it twice: the second time everything is there. Exits 0 also when papers are missing: some are on purpose.
+    Run it twice: the second time every paper is already there. Some papers are missing on purpose; the exit code is 0.
 
     Example: content demo --papers 20 --out first-corpus
     """

@@ -21,19 +21,17 @@ def doctor(
     config: ConfigOption = None,
     quick: Annotated[
         bool,
-        typer.Option(
-            "--quick", help="For probes: only whether what no work can be done without is there; leaves 0 or 1."
-        ),
+        typer.Option("--quick", help="For probes: check only what a run cannot do without; exit code 0 or 1."),
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=600.0, help="Time that each check may take.")
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=600.0, help="Time limit of each check.")
     ] = 10.0,
     as_json: JsonOption = False,
 ) -> None:
     """Check every server, folder and secret that the settings name, all at once, and say what to do.
 
-    Leaves 0 when all is well, 3 with warnings, 1 when something would stop a run. Changes nothing: what is written to
-    try it is rolled back or removed.
+    Exit code 0: no problem; 3: warnings; 1: something would stop a run. The checks change nothing: they roll back or
+    remove what they write.
 
     Example: contentdownload doctor -c prod.yaml
     """
@@ -102,4 +100,4 @@ def _print(answers: Sequence[Answer]) -> None:
             if one.advice:
                 typer.echo(f"{one.level.word}: {answer.name}, {one.subject}: {one.advice}")
     told = ", ".join(f"{levels.count(word)} {word}" for word in ("ok", "warning", "failed") if word in levels)
-    typer.echo(told or "nothing to look at", err=True)
+    typer.echo(told or "nothing to check", err=True)

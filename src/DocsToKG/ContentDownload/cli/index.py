@@ -86,8 +86,8 @@ def build(
     quiet: Quiet = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an index of open copies from public files. An index that is there stays until the new one is whole; the same
-    command goes on where it was interrupted.
+    """Build an index of open copies from public files. An existing index stays until the new one is complete. After an
+    interruption, the same command continues.
 
     Examples:
 
@@ -112,7 +112,7 @@ def update(
     quiet: Quiet = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring an index up to date with newer files of its sources and with deletions.
+    """Update an index with newer files of its sources and with deletions.
 
     Example: content index update oa --openalex works/updated_date=2026-10-01 --deleted works/deleted_ids.csv
     """
@@ -125,7 +125,7 @@ def update(
 
 
 def info(folder: Dir, as_json: JsonOption = False) -> None:
-    """What an index holds: its sources with their dates, works, open works, size.
+    """Show what an index holds: its sources with their dates, works, open works, size.
 
     Example: content index info oa
     """
@@ -143,7 +143,7 @@ def lookup(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="DOIs, arXiv ids, PMCIDs, PMIDs, OpenAlex ids.")],
     as_json: JsonOption = False,
 ) -> None:
-    """What the index knows of works, without asking anyone. Exit code 3 when no copy of a work is known.
+    """Show what the index holds on works, offline. Exit code 3: no copy of some work is known.
 
     Example: content index lookup oa 10.1371/journal.pone.0000308 PMC553680
     """
@@ -177,7 +177,7 @@ def export(
 
 
 def verify(folder: Dir, quiet: Quiet = False) -> None:
-    """Read every file of an index and compare it with what was written. Exit code 1 when something is wrong.
+    """Read every file of an index and compare it with its checksum. Exit code 1: a file is damaged or missing.
 
     Example: content index verify oa
     """
@@ -190,7 +190,7 @@ def verify(folder: Dir, quiet: Quiet = False) -> None:
         typer.echo(problem)
     if problems:
         raise typer.Exit(ExitCode.FAILED)
-    typer.echo("Every file is what was written.")
+    typer.echo("Every file is intact.")
 
 
 def _make(
@@ -200,7 +200,7 @@ def _make(
     try:
         manifest = make(folder, wanted, limits=limits, watch=lambda progress: say(_shown(progress)))
     except KeyboardInterrupt:
-        typer.echo("Interrupted; the index is as it was. The same command goes on from here.", err=True)
+        typer.echo("Interrupted; the index is unchanged. The same command continues from here.", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     _print_info(manifest, as_json=as_json)
 

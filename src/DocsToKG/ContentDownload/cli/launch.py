@@ -110,7 +110,7 @@ def drive(
 
     print_metrics_address(run)
     for repair in run.repairs:
-        typer.echo(f"Mended in the record: {repair}", err=True)
+        typer.echo(f"Repaired in the record: {repair}", err=True)
     interrupted = False
     with ours_alone(), heeding(lambda times: None):
         try:
@@ -119,7 +119,7 @@ def drive(
             typer.echo("Interrupted while reading the input. Run the same command again.", err=True)
             return ExitCode.INTERRUPTED
         if not (lines is None and query is None) and (others := run.others()):
-            typer.echo(f"{others} papers of earlier pulls into this folder are finished as well.", err=True)
+            typer.echo(f"{others} papers of earlier pulls into this folder are downloaded as well.", err=True)
         try:
             run.start()
             with Progress(quiet=quiet) as watch:
@@ -133,10 +133,10 @@ def drive(
     if interrupted or run.hit_byte_limit:
         why = "Interrupted" if interrupted else "The byte limit is reached"
         way_on = way_on or f"content resume --run {shlex.quote(str(run.folder.root))}"
-        left = f"Nothing is lost; go on with: {way_on}" if result.pending else "Every paper had ended by then."
+        left = f"Nothing is lost; continue with: {way_on}" if result.pending else "All papers had ended by then."
         typer.echo(f"{why}. {left}", err=True)
     if stopped is not None:
-        typer.echo(f"The query is not listed to its end: {stopped}.", err=True)
+        typer.echo(f"The query was not listed completely: {stopped}.", err=True)
         code = max(code, ExitCode.INCOMPLETE)
     return ExitCode.INTERRUPTED if interrupted else code
 
@@ -174,7 +174,7 @@ def no_hits(total: int) -> str:
     """Why a query gave no work; `total` match it, as the service counts."""
     if total:
         return f"Your filters refuse each of the {total} works that match the query."
-    return "No work matches the query. Try fewer conditions or other words; nothing was wrong with it."
+    return "No work matches the query, which is valid. Try fewer conditions or other words."
 
 
 def finish(run: DownloadRun, result: RunResult, as_json: bool) -> ExitCode:
@@ -193,7 +193,7 @@ def _stop_or_leave(run: DownloadRun) -> None:
         run.stop()
     except KeyboardInterrupt:
         # Asked twice: leave as if killed. The next run frees what this one held, at once.
-        typer.echo("Left at once. Nothing that was stored is lost; the same command goes on.", err=True)
+        typer.echo("Stopped at once. Nothing that was stored is lost; the same command continues.", err=True)
         os._exit(ExitCode.INTERRUPTED)
 
 
@@ -216,9 +216,9 @@ def _ask_contact() -> None:
 
     if not sys.stdin.isatty():
         raise ConfigError(
-            "no contact address is set, and the services are told who asks; set it once with: "
+            "no contact address is set, and the services require one; set it once with: "
             "content config set contact you@your-university.edu"
         )
-    typer.echo("The services are told who asks for papers, so that they can write instead of blocking.", err=True)
-    address = typer.prompt("Your mail address", err=True)
-    typer.echo(f"Kept in {set_user_value('contact', address)}.", err=True)
+    typer.echo("Services want a contact address, so that they can write to you instead of blocking you.", err=True)
+    address = typer.prompt("Your email address", err=True)
+    typer.echo(f"Saved in {set_user_value('contact', address)}.", err=True)

@@ -12,10 +12,9 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -191,12 +190,6 @@ TrustOption = Annotated[
 ]
 
 
-class RetractedChoice(StrEnum):
-    INCLUDE = "include"
-    EXCLUDE = "exclude"
-    ONLY = "only"
-
-
 @dataclass(frozen=True, slots=True)
 class PaperOptions:
     """Which papers and copies are wanted, and where to look for them."""
@@ -215,7 +208,9 @@ class PaperOptions:
     year: Annotated[
         str | None, typer.Option(metavar="YEARS", help="Only works of 2018, 2015-2020, 2015- or -2020.")
     ] = None
-    retracted: Annotated[RetractedChoice | None, typer.Option(help="Works that are known to be retracted.")] = None
+    retracted: Annotated[
+        Literal["include", "exclude", "only"] | None, typer.Option(help="Works that are known to be retracted.")
+    ] = None
     formats: Annotated[
         str | None,
         typer.Option(
@@ -240,9 +235,8 @@ class PaperOptions:
 
         from DocsToKG.ContentDownload.config.filters import FiltersConfig
 
-        settings = given({name: getattr(self, name) for name in ("license", "oa_status", "version", "year")})
-        if self.retracted is not None:
-            settings["retracted"] = self.retracted.value
+        names = ("license", "oa_status", "version", "year", "retracted")
+        settings = given({name: getattr(self, name) for name in names})
         for name, value in settings.items():
             # An empty variable of a script must not turn a filter off.
             if not comma_list(value):
@@ -291,20 +285,6 @@ class FetchOptions:
         )
 
 
-class LogLevel(StrEnum):
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-    OFF = "off"
-
-
-class LogFormat(StrEnum):
-    AUTO = "auto"
-    HUMAN = "human"
-    JSON = "json"
-
-
 @dataclass(frozen=True, slots=True)
 class ObservabilityOptions:
     """Metrics and the log of this command. `resume` does not inherit them."""
@@ -321,9 +301,12 @@ class ObservabilityOptions:
     metrics_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the metrics to a file, for node_exporter.")
     ] = None
-    log_level: Annotated[LogLevel | None, typer.Option(help="Lowest level that is logged.")] = None
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error", "off"] | None, typer.Option(help="Lowest level that is logged.")
+    ] = None
     log_format: Annotated[
-        LogFormat | None, typer.Option(help="auto: for people on a terminal, lines of JSON everywhere else.")
+        Literal["auto", "human", "json"] | None,
+        typer.Option(help="auto: for people on a terminal, lines of JSON everywhere else."),
     ] = None
     log_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append the log to a file; missing folders are created.")
@@ -332,12 +315,12 @@ class ObservabilityOptions:
     def settings(self) -> dict[str, Any]:
         """A log file or a log format asks for a log, also where logging is off by default."""
         is_wanted = self.log_format is not None or self.log_file is not None
-        level = self.log_level or (LogLevel.INFO if is_wanted else None)
+        level = self.log_level or ("info" if is_wanted else None)
         telemetry = {
             "metrics_port": self.metrics_port,
             "metrics_file": absolute(self.metrics_file),
-            "log_level": None if level is None else level.value,
-            "log_format": None if self.log_format is None else self.log_format.value,
+            "log_level": level,
+            "log_format": self.log_format,
             "log_file": absolute(self.log_file),
         }
         return given({"telemetry": telemetry})

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import RunResult
     from DocsToKG.ContentDownload.telemetry.snapshots import ResultRow
 
-OUT_OF_REACH = "No host could be reached; content doctor says what stands in the way."
+OUT_OF_REACH = "No host could be reached; content doctor finds the cause."
 _MOST_SHOWN = 10
 _MOST_CHARS = 160
 _SKIPS = {
-    "robots": "skipped, as robots.txt forbids them",
+    "robots": "skipped: robots.txt forbids them",
     "filtered": "left out by your filters",
-    "taken-down": "refused, as they were taken down here",
-    "already-present": "skipped, as their files were there already",
-    "not-modified": "skipped, as their files have not changed",
+    "taken-down": "refused: taken down here",
+    "already-present": "skipped: their files were there already",
+    "not-modified": "skipped: their files have not changed",
 }
 
 
@@ -56,7 +56,7 @@ def result_json(result: RunResult) -> dict[str, Any]:
 def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
     works = result.total_processed + result.left_out + result.taken_down + result.pending
     facts = [
-        ("papers asked for", str(works)),
+        ("papers requested", str(works)),
         ("obtained", f"{result.successful} ({result.already} were there already)"),
         ("not obtained", str(result.failed)),
     ]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _QUIET_EVERY_S = 10.0
 _BEGUN_S = 5.0  # by then work has begun, if it can
 _LATER = (
-    "what could not be had now and is tried again later (--patience); content doctor looks at the network; "
-    "after Ctrl+C, content resume goes on"
+    "papers that are retried later (--patience); content doctor checks the network; "
+    "after Ctrl+C, content resume continues"
 )
 
 Watch = Callable[["RunStatus"], None]

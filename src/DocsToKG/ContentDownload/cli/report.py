@@ -8,9 +8,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,15 +26,8 @@ if TYPE_CHECKING:
 _MOST_MISSED = 50
 
 
-class ReportFormat(StrEnum):
-    TABLE = "table"
-    MD = "md"
-    HTML = "html"
-    JSON = "json"
-
-
-_ENDINGS = {".html": ReportFormat.HTML, ".htm": ReportFormat.HTML, ".md": ReportFormat.MD, ".json": ReportFormat.JSON}
-_ENDINGS[".txt"] = ReportFormat.TABLE
+ReportFormat = Literal["table", "md", "html", "json"]
+_ENDINGS: dict[str, ReportFormat] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json", ".txt": "table"}
 
 
 def report(
@@ -55,16 +47,16 @@ def report(
             "--out",
             "-o",
             metavar="FILE",
-            help="Write it there, in a folder that is made if missing; `.html` is one page that needs nothing else.",
+            help="Write the report to this file; a missing folder is created. `.html` is one self-contained page.",
         ),
     ] = None,
     config: ConfigOption = None,
     no_gates: Annotated[bool, typer.Option("--no-gates", help="Exit 0 also when a service level is missed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs: the same as --format json.")] = False,
 ) -> None:
-    """Show what the runs in a folder obtained, and whether the service levels were kept.
+    """Show what the runs in a folder obtained, and whether they met the service levels.
 
-    Exit code 4 when one was missed. The levels are settings: `slo.yield_min` and others.
+    Exit code 4: a level was missed. The levels are settings: `slo.yield_min` and others.
 
     Examples:
 
@@ -82,9 +74,9 @@ def report(
     with _output(out):
         _PRINTERS[chosen](told)
     if out is not None:
-        typer.echo(f"The report is in {out}{', a folder that was made for it' if is_new else ''}.", err=True)
+        typer.echo(f"The report is in {out}{', in a new folder' if is_new else ''}.", err=True)
     if since is not None and not (told.figures.runs or told.figures.attempted):
-        typer.echo(f"Nothing has ended here since {printable(since)}.", err=True)
+        typer.echo(f"No work has ended here since {printable(since)}.", err=True)
     if told.broken and not no_gates:
         broken = ", ".join(f"{gate.name} {number(gate.value)} (wanted {gate.target})" for gate in told.broken)
         typer.echo(f"Service level missed: {broken}", err=True)
@@ -93,10 +85,10 @@ def report(
 
 def _form(format: ReportFormat | None, out: Path | None, as_json: bool) -> ReportFormat:
     """The form that was named, or that the name of the file asks for."""
-    if as_json and format not in (None, ReportFormat.JSON):
-        raise typer.BadParameter(f"--json is another form than --format {format.value if format else ''}")
+    if as_json and format not in (None, "json"):
+        raise typer.BadParameter(f"--json is another form than --format {format}")
     if as_json or format is not None or out is None:
-        return format or (ReportFormat.JSON if as_json else ReportFormat.TABLE)
+        return format or ("json" if as_json else "table")
     found = _ENDINGS.get(out.suffix.lower())
     if found is None:
         names = ", ".join(_ENDINGS)
@@ -146,7 +138,7 @@ def _settings(run: Path, config: str | None) -> ContentDownloadConfig:
     except RecordError:
         return load_config()
     except ConfigError as error:
-        typer.echo(f"Warning: the settings of the run cannot be read, the usual levels hold: {error}", err=True)
+        typer.echo(f"Warning: the settings of the run cannot be read, so the default levels apply: {error}", err=True)
         return load_config()
 
 
@@ -186,26 +178,23 @@ def _print_json(told: Report) -> None:
 
 
 def _print_markdown(told: Report) -> None:
-    from DocsToKG.ContentDownload.report.sections import (
-        ENDED_TITLE,
-        ended_lines,
-        facts,
-        gate_row,
-        groups,
-        notes,
-        tables,
-    )
+    from DocsToKG.ContentDownload.report import sections
 
     figures = told.figures
-    lines = ["# Run report", "", *_scope_lines(figures), *markdown_table(("figure", "value"), facts(figures))]
-    levels = markdown_table(("gate", "value", "target", "kept"), map(gate_row, told.gates))
+    lines = ["# Run report", "", *_scope_lines(figures), *markdown_table(("figure", "value"), sections.facts(figures))]
+    levels = markdown_table(("gate", "value", "target", "kept"), map(sections.gate_row, told.gates))
     lines += ["", "## Service levels", "", *levels]
-    for title, columns, table in tables(figures):
+    for title, columns, table in sections.tables(figures):
         lines += ["", f"## {title}", "", *markdown_table(columns, table)]
-    lines += ["", *(f"- {printable(note)}" for note in notes(figures))]
+    lines += ["", *(f"- {printable(note)}" for note in sections.notes(figures))]
     if told.ended:
-        lines += ["", f"## {ENDED_TITLE}", "", *(f"- {printable(line)}" for line in ended_lines(told))]
-    for title, rows in groups(figures):
+        lines += [
+            "",
+            f"## {sections.ENDED_TITLE}",
+            "",
+            *(f"- {printable(line)}" for line in sections.ended_lines(told)),
+        ]
+    for title, rows in sections.groups(figures):
         lines += ["", f"## {title}", "", *markdown_table(("", "works"), rows)]
     print("\n".join(lines))
 
@@ -218,28 +207,22 @@ def _scope_lines(figures: Figures) -> list[str]:
 
 
 def _print_tables(told: Report) -> None:
-    from DocsToKG.ContentDownload.report.sections import (
-        ENDED_TITLE,
-        ended_lines,
-        fact_groups,
-        gate_row,
-        groups,
-        notes,
-        tables,
-    )
+    from DocsToKG.ContentDownload.report import sections
 
-    for title, rows in fact_groups(told.figures):
+    for title, rows in sections.fact_groups(told.figures):
         print_table(("", ""), rows, title=title)
-    for title, columns, table in tables(told.figures):
+    for title, columns, table in sections.tables(told.figures):
         print_table(columns, table, title=title)
-    for note in notes(told.figures):
+    for note in sections.notes(told.figures):
         print(printable(note))
-    for line in ended_lines(told):
-        print(printable(f"{ENDED_TITLE}: {line}"))
-    for title, rows in groups(told.figures):
+    for line in sections.ended_lines(told):
+        print(printable(f"{sections.ENDED_TITLE}: {line}"))
+    for title, rows in sections.groups(told.figures):
         print_table(("", "works"), rows, title=title)
     missed = [number for number, gate in enumerate(told.gates) if not gate.ok]
-    print_table(("gate", "value", "target", "kept"), map(gate_row, told.gates), title="Service levels", loud=missed)
+    print_table(
+        ("gate", "value", "target", "kept"), map(sections.gate_row, told.gates), title="Service levels", loud=missed
+    )
 
 
 def _print_html(told: Report) -> None:
@@ -248,9 +231,4 @@ def _print_html(told: Report) -> None:
     sys.stdout.write(html_page(told))
 
 
-_PRINTERS = {
-    ReportFormat.JSON: _print_json,
-    ReportFormat.MD: _print_markdown,
-    ReportFormat.TABLE: _print_tables,
-    ReportFormat.HTML: _print_html,
-}
+_PRINTERS = {"json": _print_json, "md": _print_markdown, "table": _print_tables, "html": _print_html}

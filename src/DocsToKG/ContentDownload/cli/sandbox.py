@@ -7,9 +7,8 @@ import json
 import math
 import os
 import socket
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import typer
@@ -20,14 +19,18 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.Sandbox.world import World
 
-Fault = Annotated[list[str] | None, typer.Option("--fault", metavar="NAME=SHARE", help="Set one share; repeatable.")]
+Fault = Annotated[
+    list[str] | None, typer.Option("--fault", metavar="NAME=SHARE", help="Set the share of one fault; may be repeated.")
+]
 Rendering = Annotated[
     list[str] | None,
-    typer.Option("--rendering", metavar="NAME=SHARE", help="Set the share of one rendering of PDFs; repeatable."),
+    typer.Option("--rendering", metavar="NAME=SHARE", help="Set the share of one rendering of PDFs; may be repeated."),
 ]
 Plain = Annotated[bool, typer.Option("--plain", help="Start from plain PDFs without covers.")]
-NoFaults = Annotated[bool, typer.Option("--no-faults", help="Start from no faults at all.")]
-RateFactor = Annotated[float, typer.Option("--rate-factor", help="How much faster than outside one may ask.")]
+NoFaults = Annotated[bool, typer.Option("--no-faults", help="Start without faults.")]
+RateFactor = Annotated[
+    float, typer.Option("--rate-factor", help="How many times higher the rate limits are than those of real services.")
+]
 Size = Annotated[int, typer.Option("--size", min=1, help="Mean size of a PDF in bytes.")]
 ProfileFile = Annotated[
     Path | None, typer.Option("--profile", help="Write the client's configuration here (.json or .yaml).")
@@ -36,20 +39,14 @@ ProfileFile = Annotated[
 _LOOK_S = 2.0
 
 
-class Doing(StrEnum):
-    """What is done with the small web."""
-
-    SERVE = "serve"
-    SNAPSHOT = "snapshot"
-
-
 def sandbox(
     doing: Annotated[
-        Doing, typer.Argument(metavar="[serve|snapshot]", help="Serve it, or write its works as bulk files to --out.")
-    ] = Doing.SERVE,
-    works: Annotated[int, typer.Option("--works", min=1, help="How many works there are.")] = 500,
-    seed: Annotated[int, typer.Option("--seed", help="Equal seeds make equal worlds.")] = 7,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 0,
+        Literal["serve", "snapshot"],
+        typer.Argument(metavar="[serve|snapshot]", help="Serve it, or write its works as bulk files to --out."),
+    ] = "serve",
+    works: Annotated[int, typer.Option("--works", min=1, help="Number of works.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same works.")] = 7,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free port.")] = 0,
     fault: Fault = None,
     no_faults: NoFaults = False,
     rendering: Rendering = None,
@@ -77,7 +74,7 @@ def sandbox(
     from DocsToKG.Sandbox.running import run_until_stopped
     from DocsToKG.Sandbox.world import World
 
-    if (doing is Doing.SNAPSHOT) != (out is not None):
+    if (doing == "snapshot") != (out is not None):
         raise typer.BadParameter("snapshot and --out go together: content sandbox snapshot --works 200 --out snapshot")
     if not (math.isfinite(rate_factor) and rate_factor > 0):
         raise typer.BadParameter(f"--rate-factor {rate_factor} is not a number above 0")

@@ -52,14 +52,14 @@ def add(
     key: Key,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the record.")],
     run: RunOption = Path("."),
-    ticket: Annotated[str | None, typer.Option("--ticket", metavar="TEXT", help="Where it was asked for.")] = None,
+    ticket: Annotated[str | None, typer.Option("--ticket", metavar="TEXT", help="Reference of the request.")] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove the bytes of a work from the store, the readable folders and the cache, and refuse it from then on.
 
-    Bytes that also stand for another work stay, and it is said whose they are. The record keeps a line about it. An
-    identifier that the record does not know may be refused in advance; exit code 3 says that no file was on record.
+    Bytes that another work shares stay, and the command names that work. The record keeps a line about the takedown. An
+    identifier that the record does not know can be refused in advance. Exit code 3: no file was on record.
 
     Example: content takedown doi:10.1234/abcd --run my-corpus --reason "asked by the author" --ticket 4711
     """
@@ -93,7 +93,7 @@ def _tell(entry: Takedown) -> None:
 
 def list_(
     run: RunOption = Path("."),
-    everything: Annotated[bool, typer.Option("--all", help="Also those that were undone.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also takedowns that were undone.")] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -114,19 +114,19 @@ def list_(
 
 
 def undo(key: Key, run: RunOption = Path("."), config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """Let a work be had again; the next pull fetches it.
+    """Undo a takedown; the next pull downloads the work.
 
     Example: content takedown undo doi:10.1234/abcd --run my-corpus
     """
     with _open(run, config) as removal:
         entry = removal.undo(key)
     if entry is None:
-        typer.echo(f"Nothing stands against {printable(key)} here.", err=True)
+        typer.echo(f"{printable(key)} is not taken down here.", err=True)
         raise typer.Exit(ExitCode.FAILED)
     if as_json:
         typer.echo(json_text(asdict(entry)))
     else:
-        typer.echo(f"{printable(entry.doc_id)} may be had again; content pull fetches it.")
+        typer.echo(f"{printable(entry.doc_id)} is no longer refused; content pull downloads it.")
 
 
 @contextmanager

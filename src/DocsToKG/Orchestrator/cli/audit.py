@@ -22,41 +22,43 @@ if TYPE_CHECKING:
     from DocsToKG.Orchestrator.settings import ServerSettings
     from DocsToKG.Orchestrator.signing.keys import Trust
 
-app = typer.Typer(no_args_is_help=True, help="Signed bundles of what happened, and their proof.")
+app = typer.Typer(no_args_is_help=True, help="Export the history as signed bundles, and verify them.")
 
 Keys = Annotated[
     Path | None,
-    typer.Option("--keys", metavar="DIR", help="Folder of one's own keys.", show_default="keys, beside the ledger"),
+    typer.Option("--keys", metavar="DIR", help="Folder of your own keys.", show_default="keys, beside the ledger"),
 ]
 TrustOption = Annotated[
     Path, typer.Option("--trust", metavar="KEYS", help="Trust file, public key file, or a folder of them.")
 ]
 At = Annotated[
     str | None,
-    typer.Option("--at", metavar="TIME", help="Take keys as good that were good then.", show_default="now"),
+    typer.Option("--at", metavar="TIME", help="Accept keys that were valid at this time.", show_default="now"),
 ]
 Threshold = Annotated[int, typer.Option("--threshold", min=1, help="How many trusted keys must have signed.")]
 Key = Annotated[
     list[str] | None,
-    typer.Option("--key", metavar="NAME|ID", help="Sign with this key; may be given again.", show_default="all"),
+    typer.Option("--key", metavar="NAME|ID", help="Sign with this key; may be repeated.", show_default="all"),
 ]
 
 
 @app.command("export")
 def export(
     start: Annotated[str, typer.Option("--from", metavar="TIME", help="Beginning, in UTC: 2026-11-01 or with a time.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR|FILE.tar.zst", help="What to write; must be new.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR|FILE.tar.zst", help="File or folder to write; must not exist.")
+    ],
     end: Annotated[
         str | None, typer.Option("--to", metavar="TIME", help="End, not included.", show_default="now")
     ] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Of this tenant alone.", show_default="all")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only of this tenant.", show_default="all")] = None,
     key: Key = None,
     keys: Keys = None,
     ledger: ServedOption = None,
     config: ServerFile = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what happened in a range of time as a signed bundle: the same range, the same bytes.
+    """Write the history of a time range as a signed bundle: the same range gives the same bytes.
 
     Example: docstokg-orchestrator audit export --from 2026-11-01 --to 2026-12-01 -o november.tar.zst
     """
@@ -83,7 +85,7 @@ def verify(
     threshold: Threshold = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove bundles, without server or database. Several must follow one another.
+    """Verify bundles, without server or database. Several bundles must follow one another.
 
     Checks signatures, digests, counts, every hash chain, and that the history of each job leads to its state.
     A .json file is an answer of the service, or a replay manifest, that was saved: its signatures are checked.
@@ -108,7 +110,7 @@ def manifest(
     job: Annotated[
         list[int] | None, typer.Option("--job", metavar="ID", help="Only this job; may be repeated.")
     ] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Of this tenant alone.", show_default="all")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only of this tenant.", show_default="all")] = None,
     key: Key = None,
     keys: Keys = None,
     ledger: ServedOption = None,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
     from DocsToKG.Orchestrator.settings import ServerSettings
 
-app = typer.Typer(no_args_is_help=True, help="Events for others: what is sent, what waits, what was refused.")
+app = typer.Typer(no_args_is_help=True, help="Events for other systems: sent, waiting and refused ones.")
 TargetOption = Annotated[str | None, typer.Option("--target", metavar="NAME", help="Only those for this target.")]
 
 
@@ -34,11 +34,11 @@ TargetOption = Annotated[str | None, typer.Option("--target", metavar="NAME", he
 def run(
     ledger: ServedOption = None,
     config: ServerFile = None,
-    once: Annotated[bool, typer.Option("--once", help="Send what is due now, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Send the events that are due, then exit.")] = False,
 ) -> None:
-    """Carry events to the targets of the settings until interrupted. `serve` does the same by itself.
+    """Send events to the targets of the settings until interrupted. `serve` does the same.
 
-    Of many that run, one carries; another takes over when it dies.
+    Of several that run, one sends; another takes over when it ends.
 
     Example: docstokg-orchestrator events run -c server.yaml
     """
@@ -61,7 +61,7 @@ def run(
 
 @app.command("status")
 def status(ledger: ServedOption = None, config: ServerFile = None, as_json: JsonOption = False) -> None:
-    """Show every target: how many events wait for it, how many are dead, and how it is doing.
+    """Show every target: how many events wait for it, how many are dead, and what was sent last.
 
     Example: docstokg-orchestrator events status --ledger state/workqueue.sqlite
     """
@@ -70,7 +70,7 @@ def status(ledger: ServedOption = None, config: ServerFile = None, as_json: Json
     if as_json:
         typer.echo(json.dumps([_standing(standing) for standing in standings]))
     elif not standings:
-        typer.echo("No target: nothing is written down and nothing is sent.")
+        typer.echo("No target: no event is recorded or sent.")
     else:
         heads = ("target", "kind", "tenant", "waiting", "oldest", "dead", "sent", "last sent", "failures", "last error")
         print_columns([heads, *(_line(standing) for standing in standings)])
@@ -81,9 +81,9 @@ def list_events(
     ledger: ServedOption = None,
     config: ServerFile = None,
     target: TargetOption = None,
-    dead: Annotated[bool, typer.Option("--dead", help="Those that were given up, instead of those that wait.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 100,
-    after: Annotated[int, typer.Option("--after", min=0, help="Only numbers above this one: the next page.")] = 0,
+    dead: Annotated[bool, typer.Option("--dead", help="Dead events instead of waiting ones.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.")] = 100,
+    after: Annotated[int, typer.Option("--after", min=0, help="Only numbers above this one, for the next page.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """List events that were not delivered yet, oldest first.
@@ -114,7 +114,7 @@ def retry(
     ledger: ServedOption = None,
     config: ServerFile = None,
 ) -> None:
-    """Send dead events again: those named, those of a target, or all. What came after them was sent already.
+    """Send dead events again: those that you name, those of a target, or all. Later events were sent already.
 
     Example: docstokg-orchestrator events retry --target crm
     """
@@ -125,17 +125,17 @@ def retry(
 @app.command("forget")
 def forget(
     name: Annotated[str, typer.Argument(metavar="TARGET", help="Its name, as `events status` shows it.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, though events wait for it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete waiting events without asking.")] = False,
     ledger: ServedOption = None,
     config: ServerFile = None,
 ) -> None:
-    """Write down nothing more for a target and drop what waits for it. Take it out of the settings first.
+    """Stop recording events for a target and delete those that wait for it. Remove it from the settings first.
 
     Example: docstokg-orchestrator events forget crm --yes
     """
     with _outbox(ledger, config) as outbox:
         left = sum(standing.waiting + standing.dead for standing in outbox.standings() if standing.name == name)
-        if left and not yes and not typer.confirm(f"Drop {left} events that {name} has not got?"):
+        if left and not yes and not typer.confirm(f"Delete {left} events that {name} has not received?"):
             raise typer.Exit(1)
         typer.echo(f"{outbox.forget(name)} dropped")
 

@@ -36,7 +36,7 @@ def status(ledger: LedgerOption, as_json: JsonOption = False) -> None:
 
 
 def history(job_id: JobArgument, ledger: LedgerOption, as_json: JsonOption = False) -> None:
-    """Show what happened to a job, first to last.
+    """Show the history of a job, oldest event first.
 
     Example: docstokg-orchestrator history 17 --ledger papers/state/ledger.sqlite
     """
@@ -56,8 +56,8 @@ def history(job_id: JobArgument, ledger: LedgerOption, as_json: JsonOption = Fal
 def list_jobs(
     ledger: LedgerOption,
     state: Annotated[str | None, typer.Option("--state", help="Only jobs in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 100,
-    after: Annotated[int, typer.Option("--after", min=0, help="Only ids above this one: the next page.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.")] = 100,
+    after: Annotated[int, typer.Option("--after", min=0, help="Only ids above this one, for the next page.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """List jobs by id.

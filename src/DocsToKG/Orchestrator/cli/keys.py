@@ -11,13 +11,13 @@ import typer
 from DocsToKG.Orchestrator.cli.audit import Keys, folder_of, now
 from DocsToKG.Orchestrator.cli.options import JsonOption, ServedOption, ServerFile, settings_of
 
-app = typer.Typer(no_args_is_help=True, help="Keys to sign with, and whom to trust.")
+app = typer.Typer(no_args_is_help=True, help="Signing keys, and trusted keys.")
 
 _DAY_S = 86_400.0
 Days = Annotated[
-    float | None, typer.Option("--days", min=0.01, max=36_500, help="How long it is good.", show_default="365")
+    float | None, typer.Option("--days", min=0.01, max=36_500, help="Days until the key expires.", show_default="365")
 ]
-Forever = Annotated[bool, typer.Option("--no-expiry", help="Good until it is taken out of the trust.")]
+Forever = Annotated[bool, typer.Option("--no-expiry", help="The key does not expire.")]
 
 
 @app.command("new")
@@ -30,7 +30,7 @@ def new(
     config: ServerFile = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a key (Ed25519). The file NAME.ID.pub.json is for those who shall trust it; NAME.ID.key is for nobody.
+    """Create a key (Ed25519). Give NAME.ID.pub.json to those who should trust it, and NAME.ID.key to nobody.
 
     Example: docstokg-orchestrator audit keys new operations
     """
@@ -42,14 +42,14 @@ def new(
         typer.echo(json.dumps(record_of(key)))
         return
     typer.echo(f"{key.key_id}  {key.name}  {key.span}")
-    typer.echo(f"Give {folder.path}/{key.name}.{key.key_id[:16]}.pub.json to those who shall trust it.", err=True)
+    typer.echo(f"Give {folder.path}/{key.name}.{key.key_id[:16]}.pub.json to those who should trust it.", err=True)
 
 
 @app.command("list")
 def list_(
     keys: Keys = None, ledger: ServedOption = None, config: ServerFile = None, as_json: JsonOption = False
 ) -> None:
-    """List one's own keys, and which of them can still sign.
+    """List your own keys, and which of them can still sign.
 
     Example: docstokg-orchestrator audit keys list
     """
@@ -66,17 +66,17 @@ def list_(
 
 @app.command("rotate")
 def rotate(
-    name: Annotated[str, typer.Argument(metavar="NAME|ID", help="The key to follow.")],
+    name: Annotated[str, typer.Argument(metavar="NAME|ID", help="The key to replace.")],
     days: Days = None,
     forever: Forever = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the old private key, too.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the old private key.")] = False,
     keys: Keys = None,
     ledger: ServedOption = None,
     config: ServerFile = None,
 ) -> None:
-    """Make a new key of the same name, vouched for by the old one, whose private half is then removed.
+    """Create a new key of the same name, signed by the old key, and delete the old private key.
 
-    Those who trust the old key take the .rotation.dsse.json file with `audit keys trust`.
+    Those who trust the old key add the .rotation.dsse.json file with `audit keys trust`.
 
     Example: docstokg-orchestrator audit keys rotate operations
     """
@@ -91,14 +91,14 @@ def rotate(
 @app.command("trust")
 def trust(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Public keys, or rotations vouched for by a trusted key.")
+        list[Path], typer.Argument(metavar="FILE...", help="Public keys, or rotations signed by a trusted key.")
     ],
     into: Annotated[
-        Path, typer.Option("--trust", metavar="FILE", help="The trust file to add to; made where missing.")
+        Path, typer.Option("--trust", metavar="FILE", help="The trust file to change; created if missing.")
     ],
-    remove: Annotated[bool, typer.Option("--remove", help="Take these keys out instead.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove these keys instead.")] = False,
 ) -> None:
-    """Add keys to a trust file, or take them out. Compare the ids shown with what their owners tell you.
+    """Add keys to a trust file, or remove them. Compare the printed ids with those that the owners give you.
 
     Example: docstokg-orchestrator audit keys trust operations.*.pub.json --trust trust.json
     """

@@ -24,9 +24,9 @@ def serve(
         Literal["off", "warning", "info"], typer.Option("--log-level", help="info: a JSON line for each job's change.")
     ] = "warning",
 ) -> None:
-    """Serve the ledger over HTTP until interrupted, and let running requests end.
+    """Serve the ledger over HTTP until interrupted; running requests finish first.
 
-    With no settings it opens the queue of this folder, or what a pull keeps here, on this machine only, and prints a
+    Without settings, the service opens the queue or the pull of this folder, listens on this machine only, and prints a
     first token.
 
     Example: docstokg-orchestrator serve --ledger ./corpus --port 8470
@@ -62,12 +62,12 @@ def call(
         str, typer.Argument(metavar="PATH", help="As docs/reference/http-api.md has it, like /jobs/7/why.")
     ],
     url: Annotated[
-        str, typer.Option("--url", metavar="URL", envvar="DOCSTOKG_ORCHESTRATOR", help="Where the service is.")
+        str, typer.Option("--url", metavar="URL", envvar="DOCSTOKG_ORCHESTRATOR", help="Address of the service.")
     ] = "http://127.0.0.1:8470",
-    body: Annotated[str | None, typer.Option("--body", metavar="JSON", help="What to say.")] = None,
+    body: Annotated[str | None, typer.Option("--body", metavar="JSON", help="Body of the request.")] = None,
     reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in the history.")] = None,
-    ticket: Annotated[str | None, typer.Option("--ticket", help="The ticket that it goes by.")] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="For a token of several tenants.")] = None,
+    ticket: Annotated[str | None, typer.Option("--ticket", help="Ticket; kept in the history.")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Tenant, for a token of several tenants.")] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -75,7 +75,7 @@ def call(
         ),
     ] = None,
 ) -> None:
-    """Ask a running service one thing of its API, and print the answer as JSON.
+    """Call the API of a running service, and print the answer as JSON.
 
     Example: docstokg-orchestrator call POST /jobs/7/cancel --reason "the wrong list"
     """

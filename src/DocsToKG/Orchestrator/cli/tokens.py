@@ -19,12 +19,12 @@ from DocsToKG.Orchestrator.cli.options import (
     settings_of,
 )
 
-app = typer.Typer(no_args_is_help=True, help="Tokens that the service takes.")
+app = typer.Typer(no_args_is_help=True, help="Tokens that the service accepts.")
 
 
 @app.command("new")
 def token_new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who will hold it; stands in the history.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Holder of the token; recorded in the history.")],
     scope: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,13 +33,17 @@ def token_new(
             show_default="orch:read",
         ),
     ] = None,
-    tenant: Annotated[list[str] | None, typer.Option("--tenant", help="The first is its home; * means all.")] = None,
-    hours: Annotated[float | None, typer.Option("--hours", min=0.01, help="How long it is good.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write it to this new file instead of printing it.")] = None,
+    tenant: Annotated[
+        list[str] | None, typer.Option("--tenant", help="Tenant of the token; the first is the default, * means all.")
+    ] = None,
+    hours: Annotated[float | None, typer.Option("--hours", min=0.01, help="Hours until the token expires.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the token to this new file instead of printing it.")
+    ] = None,
     ledger: ServedOption = None,
     config: ServerFile = None,
 ) -> None:
-    """Make a token and show it once.
+    """Create a token and print it once.
 
     Example: docstokg-orchestrator token new worker-1 --scope orch:operate --scope orch:read --out worker-1.token
     """
@@ -91,7 +95,7 @@ def token_revoke(
     ledger: ServedOption = None,
     config: ServerFile = None,
 ) -> None:
-    """Take a token back; a running service refuses it within a second.
+    """Revoke a token; a running service refuses it within a second.
 
     Example: docstokg-orchestrator token revoke 4f1c09aa --ledger ./corpus
     """

@@ -26,16 +26,16 @@ DEFAULT_KEYS = Path("state/keys")  # where `docstokg-orchestrator audit keys` ha
 _SHOWN = 50
 
 AttestationOption = Annotated[
-    Path | None, typer.Option("--attestation", metavar="FILE", help="Compare with what was signed.")
+    Path | None, typer.Option("--attestation", metavar="FILE", help="Compare the files with this attestation.")
 ]
-ThresholdOption = Annotated[int, typer.Option("--threshold", min=1, help="How many of them must have signed.")]
+ThresholdOption = Annotated[int, typer.Option("--threshold", min=1, help="How many of these keys must have signed.")]
 AtOption = Annotated[
     datetime | None,
     typer.Option(
         "--at",
         metavar="TIME",
         formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"],
-        help="Take keys as good that were good then, in UTC; for --attestation.",
+        help="Accept keys that were valid at this time, in UTC; for --attestation.",
         show_default="now",
     ),
 ]
@@ -43,14 +43,16 @@ AtOption = Annotated[
 
 def attest(
     run: RunOption = Path("."),
-    keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="Folder of one's own keys.")] = DEFAULT_KEYS,
+    keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="Folder of your own keys.")] = DEFAULT_KEYS,
     signer: Annotated[
         list[str] | None,
         typer.Option("--signer", metavar="NAME", help="Sign with this key.", show_default="the newest of every name"),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Where to.", show_default=f"{DEFAULT_NAME} in the folder"),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="File to write.", show_default=f"{DEFAULT_NAME} in the folder"
+        ),
     ] = None,
     threads: FileThreads = None,
     config: ConfigOption = None,
@@ -58,8 +60,8 @@ def attest(
 ) -> None:
     """Hash every file of a corpus and sign the list: digest, works, source, licence and time of each.
 
-    Whoever has a copy can check it anywhere with `catalog verify --attestation`. Nothing is signed while a file is
-    damaged or missing. A key is made once with `docstokg-orchestrator audit keys new`.
+    Anyone with a copy can check it with `catalog verify --attestation`. The command signs nothing while a file is
+    damaged or missing. Make a key once with `docstokg-orchestrator audit keys new`.
 
     Example: content catalog attest --run my-corpus --keys state/keys
     """

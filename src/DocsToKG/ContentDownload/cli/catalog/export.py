@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from enum import StrEnum
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -30,23 +29,15 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.export.warc import Written
 
 
-class ExportFormat(StrEnum):
-    CSV = "csv"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    BAGIT = "bagit"
-    RO_CRATE = "ro-crate"
-    WARC = "warc"
-
-
-_ENDINGS = {
-    ".csv": ExportFormat.CSV,
-    ".jsonl": ExportFormat.JSONL,
-    ".ndjson": ExportFormat.JSONL,
-    ".parquet": ExportFormat.PARQUET,
-    ".warc": ExportFormat.WARC,
+ExportFormat = Literal["csv", "jsonl", "parquet", "bagit", "ro-crate", "warc"]
+_ENDINGS: dict[str, ExportFormat] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".warc": "warc",
 }
-_WITH_FILES = (ExportFormat.BAGIT, ExportFormat.RO_CRATE)
+_WITH_FILES = ("bagit", "ro-crate")
 
 
 @with_groups
@@ -68,7 +59,7 @@ def export(
     works: WorkOptions,
     config: ConfigOption = None,
 ) -> None:
-    """Export works with their licence and where they came from. Without --state: those whose file was obtained.
+    """Export works with their licence and source. Without --state: works whose file was obtained.
 
     Examples:
 
@@ -84,11 +75,11 @@ def export(
     from DocsToKG.ContentDownload.export.rows import rows
 
     to_stdout = out is None or str(out) == "-"
-    format = format or (ExportFormat.CSV if to_stdout or out is None else _ending(out))
+    format = format or ("csv" if to_stdout or out is None else _ending(out))
     if format in _WITH_FILES and works.state not in (None, ["obtained"]):
-        raise typer.BadParameter("a package holds files, so --state is obtained here", param_hint="--state")
-    if to_stdout and format not in (ExportFormat.CSV, ExportFormat.JSONL):
-        raise typer.BadParameter(f"{format.value} needs a place; name it with --out", param_hint="--out")
+        raise typer.BadParameter("a package holds files, so --state must be obtained", param_hint="--state")
+    if to_stdout and format not in ("csv", "jsonl"):
+        raise typer.BadParameter(f"{format} needs a file or folder; name it with --out", param_hint="--out")
     states = [*STATES] if works.state == ["any"] else works.state or ["obtained"]
     wanted = replace(works, state=states).selection()
     with open_catalog(run, None, config) as catalog:
@@ -96,7 +87,7 @@ def export(
         if format in _WITH_FILES:
             assert out is not None
             raise typer.Exit(_package(catalog, found, format, run, out, config))
-        if format is ExportFormat.WARC:
+        if format == "warc":
             assert out is not None
             raise typer.Exit(_warc(catalog, found, run, out, config))
         count = _table(found, format, None if to_stdout else out)
@@ -126,9 +117,9 @@ def _table(works: Iterable[dict[str, Any]], format: ExportFormat, out: Path | No
     from DocsToKG.ContentDownload.export.tables import need_parquet, write_csv, write_jsonl, write_parquet
     from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 
-    if format is ExportFormat.PARQUET:
+    if format == "parquet":
         need_parquet()
-    writers = {ExportFormat.CSV: write_csv, ExportFormat.JSONL: write_jsonl, ExportFormat.PARQUET: write_parquet}
+    writers = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}
     with replacing(out) if out is not None else nullcontext(sys.stdout.buffer) as file:
         return writers[format](works, file)
 
@@ -144,7 +135,7 @@ def _package(
 
     files = open_files(folder_settings(run, config=config))
     now, number = utc_iso(time.time()), product_version()
-    if format is ExportFormat.BAGIT:
+    if format == "bagit":
         copied = write_bag(works, files, out, day=now[:10], made_by=f"DocsToKG {number}")
     else:
         name = f"Papers in {run.resolve().name}"

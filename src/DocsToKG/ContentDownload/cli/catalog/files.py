@@ -42,8 +42,10 @@ _PATIENCE_S = 10.0  # with a server that is away
 
 def verify(
     run: RunOption = Path("."),
-    repair: Annotated[bool, typer.Option("--repair", help="Fetch damaged and missing files again.")] = False,
-    afresh: Annotated[bool, typer.Option("--afresh", help="Do not go on with a check that was cut off.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Download damaged and missing files again.")] = False,
+    afresh: Annotated[
+        bool, typer.Option("--afresh", help="Start over instead of continuing an interrupted check.")
+    ] = False,
     threads: FileThreads = None,
     quiet: Quiet = False,
     attestation: AttestationOption = None,
@@ -53,11 +55,11 @@ def verify(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Hash every stored file again; name what is damaged, what is missing and what no record names.
+    """Hash every stored file again, and report what is damaged, what is missing and what no record names.
 
-    A check that was interrupted goes on where it stopped. Exit code 1 when files are damaged or missing, with --repair
-    3 when some could not be had again. With --attestation the folder may be a copy on any machine: it is compared with
-    what was signed, and needs neither a record nor a network.
+    An interrupted check continues where it stopped. Exit code 1: files are damaged or missing; 3, with --repair: some
+    could not be downloaded again. With --attestation the folder may be a copy on any machine: the command compares it
+    with what was signed, and needs neither a record nor a network.
 
     Examples:
 
@@ -83,7 +85,9 @@ def verify(
 
 def gc(
     run: RunOption = Path("."),
-    delete: Annotated[bool, typer.Option("--delete", help="Remove them; without it they are only shown.")] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Remove the objects; without it they are only listed.")
+    ] = False,
     other_run: Annotated[
         list[Path] | None, typer.Option("--other-run", metavar="DIR", help="Another run that uses the same store.")
     ] = None,
@@ -91,7 +95,7 @@ def gc(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the objects of the store that no record names, and remove them with --delete.
+    """List the objects of the store that no record names, and remove them with --delete.
 
     A file whose work was obtained again with other bytes is one of them, and so is one in quarantine whose work was
     obtained elsewhere. In a bucket only those are that are older

@@ -6,9 +6,8 @@ Knows how a run's folder leads to its record, its store and its settings. Import
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,15 +19,10 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 
 
-class OutputFormat(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-
-
 DbOption = Annotated[
     Path | None, typer.Option("--db-path", metavar="FILE", help="The record itself, instead of --run.")
 ]
-FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="For people or for programs.")]
+FormatOption = Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="For people or for programs.")]
 
 
 def print_unknown(catalog: Catalog, wanted: Selection) -> None:

@@ -29,16 +29,16 @@ def unproved(
     keys: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Works, or the first digits of a file's sha256.")
     ] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="They are the papers: keep them as such.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Keep the files: they are the papers.")] = False,
     reject: Annotated[
-        bool, typer.Option("--reject", help="They are not: remove them, and take them for these works never again.")
+        bool, typer.Option("--reject", help="Remove the files, and never accept them again for these works.")
     ] = False,
     everything: Annotated[bool, typer.Option("--all", help="With --accept or --reject: every file listed.")] = False,
     run: RunOption = Path("."),
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the files in which nothing shows that they are the paper, and settle them.
+    """List the files that are not proved to be the paper, and accept or reject them.
 
     A file is unproved when it gives too little to compare, as a scan without text. One whose address stands in the
     work's own record is kept; one from a guess or a page's link waits in quarantine, and its work counts as not

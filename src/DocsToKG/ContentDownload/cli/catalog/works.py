@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from DocsToKG.ContentDownload.cli.catalog.folder import (
     DbOption,
     FormatOption,
-    OutputFormat,
     folder_settings,
     names_for,
     open_catalog,
@@ -26,20 +24,10 @@ from DocsToKG.ContentDownload.cli.catalog.folder import (
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, RunOption, WorkOptions, with_groups
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
-_ELSEWHERE = "content catalog query lists what is, and --run names another folder"
+_ELSEWHERE = "content catalog query lists the works, and --run names another folder"
 
 
-class GroupBy(StrEnum):
-    TIER = "tier"
-    SOURCE = "source"
-    RESOLVER = "resolver"
-    LICENSE = "license"
-    YEAR = "year"
-    REASON = "reason"
-    HOST = "host"
-    VERSION = "version"
-    STATE = "state"
-    RUN_ID = "run_id"
+GroupBy = Literal["tier", "source", "resolver", "license", "year", "reason", "host", "version", "state", "run_id"]
 
 
 @with_groups
@@ -47,7 +35,7 @@ def stats(
     *,
     run: RunOption = Path("."),
     db_path: DbOption = None,
-    format: FormatOption = OutputFormat.TABLE,
+    format: FormatOption = "table",
     group_by: Annotated[GroupBy | None, typer.Option("--group-by", "-g", help="One row per value.")] = None,
     works: WorkOptions,
     config: ConfigOption = None,
@@ -63,10 +51,10 @@ def stats(
     """
     wanted = works.selection()
     with open_catalog(run, db_path, config) as catalog:
-        rows = catalog.stats(group_by.value if group_by else None, wanted)
+        rows = catalog.stats(group_by, wanted)
         if not any(row["works"] for row in rows):
             print_unknown(catalog, wanted)
-    if as_json or format is OutputFormat.JSON:
+    if as_json or format == "json":
         typer.echo(json_text(rows))
     else:
         print_table(list(rows[0]) if rows else ["works"], (row.values() for row in rows))
@@ -80,18 +68,19 @@ def query(
     ] = None,
     run: RunOption = Path("."),
     db_path: DbOption = None,
-    format: FormatOption = OutputFormat.TABLE,
+    format: FormatOption = "table",
     works: WorkOptions,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, max=10_000, help="At most so many rows.", show_default="50 works")
+        int | None, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.", show_default="50 works")
     ] = None,
     after: Annotated[
-        int, typer.Option("--after", min=0, metavar="N", help="The next page: the number that the last one gave.")
+        int,
+        typer.Option("--after", min=0, metavar="N", help="For the next page: the number that the last page printed."),
     ] = 0,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List works that fit the filters, page by page; or ask the record with SQL, where only reading is possible.
+    """List works that match the filters, page by page, or query the record with read-only SQL.
 
     Examples:
 
@@ -101,7 +90,7 @@ def query(
 
       content catalog query --run my-corpus --sql "SELECT doc_id FROM catalog_entries WHERE status = 'ok'"
     """
-    wants_json = as_json or format is OutputFormat.JSON
+    wants_json = as_json or format == "json"
     if sql is not None:
         if any(asdict(works).values()) or after:
             raise typer.BadParameter("--sql stands alone; put the conditions into the statement")
@@ -142,18 +131,18 @@ def show(
     key: Annotated[str, typer.Argument(metavar="ID", help="A work's id, or the first digits of a file's sha256.")],
     run: RunOption = Path("."),
     db_path: DbOption = None,
-    format: FormatOption = OutputFormat.TABLE,
+    format: FormatOption = "table",
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell everything about one work. Example: content catalog show doi:10.1234/abcd --run my-corpus"""
+    """Show everything on record about one work. Example: content catalog show doi:10.1234/abcd --run my-corpus"""
     with open_catalog(run, db_path, config) as catalog:
         history = next((found for name in names_for(key) if (found := catalog.show(name)) is not None), None)
     if history is None:
-        typer.echo(f"Nothing is known of {printable(key)} here; {_ELSEWHERE}.", err=True)
+        typer.echo(f"There is no record of {printable(key)} here; {_ELSEWHERE}.", err=True)
         raise typer.Exit(1)
     parts = {name: getattr(history, name) for name in ("lines", "downloads", "sources", "attempts")}
-    if as_json or format is OutputFormat.JSON:
+    if as_json or format == "json":
         typer.echo(json_text({name: [_plain(row) for row in rows] for name, rows in parts.items()}))
         return
     for name, (columns, below) in _SHOWN.items():
@@ -172,7 +161,7 @@ def where(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print where the file of a work is, one path to a line; exit code 1 when there is none.
+    """Print the path of a work's file, one path per line. Exit code 1: there is no file.
 
     Example: content catalog where 10.1371/journal.pone.0000308 --run my-corpus
     """
@@ -191,7 +180,7 @@ def where(
     for place in () if as_json else places:
         typer.echo(place["path"] if place["exists"] else f"{place['path']} is gone", err=not place["exists"])
     if not places:
-        typer.echo(f"No file is known of {printable(key)} here; {_ELSEWHERE}.", err=True)
+        typer.echo(f"There is no file of {printable(key)} here; {_ELSEWHERE}.", err=True)
     raise typer.Exit(0 if places and all(place["exists"] for place in places) else 1)
 
 

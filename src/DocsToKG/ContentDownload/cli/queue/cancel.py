@@ -42,11 +42,11 @@ def cancel(
     since: SinceOption = None,
     job_type: TypeOption = None,
     tenant: TenantOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a choice is called off.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Cancel the jobs of a choice without asking.")] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Call jobs off. A running one stops at its next heartbeat.
+    """Cancel jobs. A running job stops at its next heartbeat.
 
     Example: contentdownload queue cancel --host www.example.org --reason withdrawn -c corpus.yaml
     """
@@ -87,10 +87,10 @@ def _confirm(ledger: Ledger, chosen: Chosen, yes: bool) -> None:
     if count == 0:
         return
     more = [f"  ... and {count - _SHOWN} more"] if count > _SHOWN else []
-    typer.echo("\n".join([f"This calls off {count} job{'' if count == 1 else 's'}:", *first, *more]), err=True)
+    typer.echo("\n".join([f"This cancels {count} job{'' if count == 1 else 's'}:", *first, *more]), err=True)
     if not is_person():
-        raise typer.BadParameter("say --yes where nobody can be asked; nothing was canceled")
-    if not typer.confirm("Go on?", err=True):
+        raise typer.BadParameter("add --yes where nobody can answer; nothing was canceled")
+    if not typer.confirm("Continue?", err=True):
         raise CommandFailed("nothing was canceled")
 
 

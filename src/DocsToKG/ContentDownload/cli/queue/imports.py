@@ -31,7 +31,7 @@ SAY_EVERY_S = 2.0
 
 def enqueue(
     artifact_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One work, by identifier.")] = None,
-    body: Annotated[str | None, typer.Argument(metavar="[JSON]", help="What is known of it, as JSON.")] = None,
+    body: Annotated[str | None, typer.Argument(metavar="[JSON]", help="What is known about the work, as JSON.")] = None,
     input_file: Annotated[
         str | None,
         typer.Option("--input", "-i", metavar="FILE", help="A JSON object per line; - reads standard input."),
@@ -39,7 +39,7 @@ def enqueue(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add works to the queue: one by ID, or many from a file. Known works stay as they are.
+    """Add works to the queue: one by ID, or many from a file. Works that are already queued stay as they are.
 
     Example: contentdownload queue enqueue 10.1371/journal.pone.0262026 -c corpus.yaml
     """
@@ -56,7 +56,7 @@ def import_(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add every work of a JSONL file. Lines that cannot be used are named, and the others queued.
+    """Add every work of a JSONL file. The command reports lines that it cannot use, and queues the others.
 
     Example: contentdownload queue import works.jsonl -c corpus.yaml
     """

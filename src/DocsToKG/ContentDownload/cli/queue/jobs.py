@@ -44,8 +44,10 @@ def list_(
     since: SinceOption = None,
     job_type: TypeOption = None,
     tenant: TenantOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 100,
-    after: Annotated[int, typer.Option("--after", min=0, help="Only numbers above this one: the next page.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of jobs.")] = 100,
+    after: Annotated[
+        int, typer.Option("--after", min=0, help="Only job numbers above this one, for the next page.")
+    ] = 0,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -92,7 +94,7 @@ def show(job: JobArgument, config: ConfigOption = None, as_json: JsonOption = Fa
 
 
 def why(job: JobArgument, config: ConfigOption = None, as_json: JsonOption = False) -> None:
-    """Tell what keeps a job from running, and when it may.
+    """Explain why a job does not run, and when it can.
 
     Example: contentdownload queue why 17 -c corpus.yaml
     """
@@ -111,7 +113,7 @@ def why(job: JobArgument, config: ConfigOption = None, as_json: JsonOption = Fal
 def retry(
     jobs: JobArguments = None, reason: ReasonOption = None, config: ConfigOption = None, as_json: JsonOption = False
 ) -> None:
-    """Queue failed jobs again, with their attempts reset: all that ended in error, or the ones named.
+    """Queue failed jobs again with their attempts reset: all jobs in state error, or those that you name.
 
     Example: contentdownload queue retry 17 doi:10.1371/journal.pone.0262026 -c corpus.yaml
     """

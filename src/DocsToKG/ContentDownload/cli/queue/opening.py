@@ -78,4 +78,4 @@ def job_state(word: str | None) -> JobState | None:
     try:
         return JobState("in_progress" if word == "leased" else word)
     except ValueError:
-        raise typer.BadParameter(f"{word[:40]!r} is no state; use one of {', '.join(JobState)}") from None
+        raise typer.BadParameter(f"{word[:40]!r} is not a state; use one of {', '.join(JobState)}") from None

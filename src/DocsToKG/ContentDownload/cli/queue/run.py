@@ -121,9 +121,9 @@ def leave_if_asked_again(times: int) -> None:
     """As if killed: what was held is freed by whoever comes next, and processes that worked for this one end by
     themselves."""
     if times > 1:
-        os.write(2, b"Left at once. Nothing that was stored is lost; the same command goes on.\n")
+        os.write(2, b"Stopped at once. Nothing that was stored is lost; the same command continues.\n")
         os._exit(ExitCode.INTERRUPTED)
-    os.write(2, b"Stopping: running jobs may finish, the rest is given back.\n")
+    os.write(2, b"Stopping: running jobs may finish, the others go back to the queue.\n")
 
 
 def _tell_what_is_left(config: str | None, settings: dict[str, Any]) -> None:
@@ -132,4 +132,4 @@ def _tell_what_is_left(config: str | None, settings: dict[str, Any]) -> None:
     waiting = counts["queued"] + counts["pending"]
     typer.echo(f"done {counts['done']}, skipped {counts['skipped']}, error {counts['error']}, left {waiting}", err=True)
     if paused and waiting:
-        typer.echo(f"{waiting} jobs are held back by a pause; `queue resume` lets them start.", err=True)
+        typer.echo(f"{waiting} jobs wait because the queue is paused; `queue resume` lets them start.", err=True)

@@ -26,13 +26,14 @@ _WINDOW_S = 60.0
 _MOST_HELD = 10_000
 _OPEN = ("queued", "pending", "in_progress")
 _ENDED = ("done", "skipped", "error", "canceled", "timed_out")
-_PAUSED = "The queue is paused; `queue resume` goes on."
+_PAUSED = "The queue is paused; `queue resume` continues."
 
 
 def stats(
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl+C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Repeat until Ctrl+C.")] = False,
     every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600.0, help="How often --watch looks.")
+        float,
+        typer.Option("--every", metavar="SECONDS", min=0.1, max=3600.0, help="Time between two updates of --watch."),
     ] = 2.0,
     config: ConfigOption = None,
     as_json: JsonOption = False,

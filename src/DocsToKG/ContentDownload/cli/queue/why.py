@@ -60,7 +60,7 @@ def facts(why: Why, job: JobRecord, held_by: Holder, *, now: float) -> list[tupl
     if why.host is not None:
         rows.append(("host", why.host))
     if why.at is not None:
-        rows.append(("may go on", _moment(why.at, now)))
+        rows.append(("can continue", _moment(why.at, now)))
     if job.last_error:
         rows.append(("last error", job.last_error))
     rows.append(("tries", f"{job.attempts} of {job.max_attempts}"))
