@@ -35,8 +35,8 @@ from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.bootstrap import run_from_config
 from DocsToKG.ContentDownload.catalog.shared.check import check_record
-from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.schema import prepare
+from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.doctor.running import look_at_all
 from DocsToKG.ContentDownload.storage.bucket import Bucket

@@ -12,7 +12,7 @@ import pytest
 
 from DocsToKG.ContentDownload.catalog.selection import Selection
 from DocsToKG.ContentDownload.catalog.shared.catalog import SharedCatalog
-from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.core.clock import ManualClock

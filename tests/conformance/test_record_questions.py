@@ -14,7 +14,7 @@ from tests.contentdownload.big_record import RUNS, write_big_record
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt, SourceOutcome, Verb
 from DocsToKG.ContentDownload.catalog.selection import Selection, read_selection
 from DocsToKG.ContentDownload.catalog.shared.catalog import SharedCatalog
-from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 from DocsToKG.ContentDownload.catalog.store import GROUPS, Catalog
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.maintenance.tombstones import add_line, tombstone

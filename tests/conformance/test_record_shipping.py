@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb, Wor
 from DocsToKG.ContentDownload.catalog.selection import Selection
 from DocsToKG.ContentDownload.catalog.shared import schema
 from DocsToKG.ContentDownload.catalog.shared.catalog import SharedCatalog
-from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
 from DocsToKG.ContentDownload.maintenance.takedowns import Takedown, Takedowns, undone

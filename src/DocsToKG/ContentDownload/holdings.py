@@ -23,7 +23,7 @@ from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_run_id
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
     from DocsToKG.ContentDownload.maintenance.removal import Removal
     from DocsToKG.ContentDownload.maintenance.review import FileReview
     from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
@@ -49,7 +49,7 @@ def open_shared(cfg: ContentDownloadConfig, *, patience_s: float = _PATIENCE_S) 
     if cfg.catalog.url is None:
         return None
     try:
-        from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+        from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
     except ImportError:
         raise ConfigError(
             "catalog.backend: 'postgres' needs a package that is not installed; get it with: "

@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, RunOp
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.maintenance.removal import Removal
     from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync

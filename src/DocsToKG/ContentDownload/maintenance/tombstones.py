@@ -17,14 +17,14 @@ from DocsToKG.ContentDownload.catalog.paths import LAST, MANIFEST
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, TAKEN_DOWN
 from DocsToKG.ContentDownload.catalog.unproved import FILE_REJECTED
 from DocsToKG.ContentDownload.telemetry.exports import catch_up
-from DocsToKG.ContentDownload.telemetry.folder import locked, translating
+from DocsToKG.ContentDownload.telemetry.folder import locked, record_errors
 from DocsToKG.ContentDownload.telemetry.manifest import (
     INSERT_DOWNLOADS,
     ManifestRecord,
     insert_manifests,
     manifest_values,
 )
-from DocsToKG.ContentDownload.telemetry.recovery import last_aside, restore, restore_attempts
+from DocsToKG.ContentDownload.telemetry.recovery import last_set_aside, restore, restore_attempts
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, transaction
 from DocsToKG.core.clock import Clock, utc_iso
 
@@ -53,7 +53,7 @@ def add_line(root: Path, line: ManifestRecord, *, database: Path, sinks: Sequenc
     file was rejected; the file of a line that has one does."""
     root.mkdir(parents=True, exist_ok=True)
     database.parent.mkdir(parents=True, exist_ok=True)
-    with translating(root), contextlib.ExitStack() as held:
+    with record_errors(root), contextlib.ExitStack() as held:
         for folder in {root.resolve(), database.parent.resolve()}:
             held.enter_context(locked(folder))
         db = held.enter_context(contextlib.closing(open_database(database)))
@@ -74,8 +74,8 @@ def refill(root: Path, database: Path, *, attempts: bool) -> None:
     if database.is_file() or not any((root / name).is_file() for name in (MANIFEST, LAST)):
         return
     database.parent.mkdir(parents=True, exist_ok=True)
-    with translating(root), locked(root), contextlib.closing(open_database(database)) as db:
-        if restore(db, root, damaged=last_aside(database)).rows and attempts:
+    with record_errors(root), locked(root), contextlib.closing(open_database(database)) as db:
+        if restore(db, root, damaged=last_set_aside(database)).rows and attempts:
             restore_attempts(db, root)
 
 

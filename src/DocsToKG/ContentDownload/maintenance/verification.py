@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 from DocsToKG.core.clock import Clock, utc_iso
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 
 _MARK_SHARED = """
 UPDATE {s}.downloads d SET corrupt = r.corrupt, verified_at = r.at

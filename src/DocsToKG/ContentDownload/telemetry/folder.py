@@ -11,7 +11,7 @@ from pathlib import Path
 
 from DocsToKG.ContentDownload.catalog.paths import DATABASE, MANIFEST
 from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordDamaged, RecordError, RunError
-from DocsToKG.ContentDownload.telemetry.recovery import is_broken
+from DocsToKG.ContentDownload.telemetry.recovery import is_corrupt
 from DocsToKG.core.locks import lock_soon
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 
@@ -33,14 +33,14 @@ def locked(folder: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def in_our_words(error: Exception, root: Path) -> RunError:
+def record_error(error: Exception, root: Path) -> RunError:
     """What went wrong with the record in `root`, as an error that stops the run and names the way out."""
     if isinstance(error, RunError):
         return error
     full = isinstance(error, OSError) and error.errno in _NO_SPACE
     if full or primary_code(error) == sqlite3.SQLITE_FULL:
         return DiskFull(f"the disk that holds the record in {root} is full: free some space and run again")
-    if is_broken(error):
+    if is_corrupt(error):
         return RecordDamaged(
             f"{DATABASE} of the record in {root} is damaged: run the same command again; it keeps what is there aside "
             f"and fills a new one from {MANIFEST}"
@@ -53,8 +53,8 @@ def in_our_words(error: Exception, root: Path) -> RunError:
 
 
 @contextlib.contextmanager
-def translating(root: Path) -> Iterator[None]:
+def record_errors(root: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise in_our_words(error, root) from error
+        raise record_error(error, root) from error

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.errors import RecordError, RunError
 
-_LIVELY_WINDOWS = 4
+_BUSY_WINDOWS = 4
 Item = TypeVar("Item")
 # What follows a commit, once for all works that ended in it: gets what each of them was handed over with.
-Together = Callable[[Sequence[Item]], None]
+AfterCommit = Callable[[Sequence[Item]], None]
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Batch:
     """What one transaction takes: finished works, what to do after the commit, and plain rows by table."""
 
     finished: list[list[Any]] = field(default_factory=list)
-    afterwards: defaultdict[Together[Any], list[Any]] = field(default_factory=lambda: defaultdict(list))
+    after_commit: defaultdict[AfterCommit[Any], list[Any]] = field(default_factory=lambda: defaultdict(list))
     rows: defaultdict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
     verified: list[tuple[str, bool]] = field(default_factory=list)
     settled: list[threading.Event] = field(default_factory=list)
@@ -38,17 +38,17 @@ class Batch:
         return bool(self.finished or self.settled)
 
 
-class Intake:
+class CommitQueue:
     """The bounded meeting place of producers and the writer."""
 
     def __init__(
-        self, *, capacity: int, window_s: float, patience_s: float = 0.0, lively_window_s: float | None = None
+        self, *, capacity: int, window_s: float, patience_s: float = 0.0, busy_window_s: float | None = None
     ) -> None:
         self._capacity = capacity
         self._window_s = window_s
         # While works end one after another, a commit that waits longer for company serves many of them.
-        self._lively_window_s = window_s if lively_window_s is None else lively_window_s
-        self._lively_until = float("-inf")
+        self._busy_window_s = window_s if busy_window_s is None else busy_window_s
+        self._busy_until = float("-inf")
         # Rows that nobody waits for gather longer: a commit writes whole pages, however few rows it has.
         self._patience_s = patience_s
         self._lock = threading.Lock()
@@ -74,7 +74,7 @@ class Intake:
             if self._is_idle or batch.size == self._capacity:
                 self._changed.notify_all()
 
-    def finish(self, values: list[Any], together: Together[Item] | None = None, item: Item | None = None) -> None:
+    def finish(self, values: list[Any], together: AfterCommit[Item] | None = None, item: Item | None = None) -> None:
         """Add a finished work. `together` follows the commit, with the items of all works that it was given for."""
         with self._lock:
             if self._hinders or self._batch.size >= self._capacity:
@@ -84,7 +84,7 @@ class Intake:
             batch.finished.append(values)
             batch.size += 1
             if together is not None:
-                batch.afterwards[together].append(item)
+                batch.after_commit[together].append(item)
             if is_first or batch.size == self._capacity:
                 self._changed.notify_all()
 
@@ -114,11 +114,11 @@ class Intake:
             # While rows keep coming, the first of them does not wake the writer; the first that is waited for does.
             if not self._changed.wait_for(self._is_urgent, timeout=self._patience_s):
                 self._wait_for_rows()
-        self._hurry.wait(self._lively_window_s if time.monotonic() < self._lively_until else self._window_s)
+        self._hurry.wait(self._busy_window_s if time.monotonic() < self._busy_until else self._window_s)
         with self._lock:
             taken, self._batch = self._batch, Batch()
             if taken.finished:
-                self._lively_until = time.monotonic() + _LIVELY_WINDOWS * self._lively_window_s
+                self._busy_until = time.monotonic() + _BUSY_WINDOWS * self._busy_window_s
             if not self._closed:
                 self._hurry.clear()
             self._changed.notify_all()

@@ -23,17 +23,17 @@ from DocsToKG.ContentDownload.catalog.slo import gates
 from DocsToKG.ContentDownload.errors import RecordDamaged, RunError
 from DocsToKG.ContentDownload.telemetry import attempts, exports
 from DocsToKG.ContentDownload.telemetry.events import Listener
-from DocsToKG.ContentDownload.telemetry.folder import in_our_words, locked, translating
-from DocsToKG.ContentDownload.telemetry.group_commit import Batch, Intake, Item, Together
+from DocsToKG.ContentDownload.telemetry.folder import locked, record_error, record_errors
+from DocsToKG.ContentDownload.telemetry.group_commit import AfterCommit, Batch, CommitQueue, Item
 from DocsToKG.ContentDownload.telemetry.manifest import AT, ManifestRecord, manifest_values
 from DocsToKG.ContentDownload.telemetry.recovery import (
     Restored,
-    is_broken,
+    is_corrupt,
     is_damaged,
-    last_aside,
-    put_aside,
+    last_set_aside,
     restore,
     restore_attempts,
+    set_aside,
     version_of,
 )
 from DocsToKG.ContentDownload.telemetry.rollup import Rollup
@@ -41,11 +41,11 @@ from DocsToKG.ContentDownload.telemetry.run_summary import Judge, begin_run, fin
 from DocsToKG.ContentDownload.telemetry.schema import open_database, refuse_newer
 from DocsToKG.ContentDownload.telemetry.snapshots import Repair, mend_summary, refresh_snapshots
 from DocsToKG.ContentDownload.telemetry.text import storable, storable_int
-from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter, tell
+from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter, run_callbacks
 from DocsToKG.core.clock import Clock, utc_iso
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
     from DocsToKG.ContentDownload.telemetry.replication import Replicator
 
 SINKS = ("csv", "jsonl", "sqlite")
@@ -82,7 +82,7 @@ class RunTelemetry(Listener):
         node: str = "",
         capacity: int = 2_000,
         batch_window_s: float = 0.005,
-        lively_window_s: float = 0.2,
+        busy_window_s: float = 0.2,
         patience_s: float = 0.25,
     ) -> None:
         if unknown := set(sinks) - set(SINKS):
@@ -105,10 +105,10 @@ class RunTelemetry(Listener):
             from DocsToKG.ContentDownload.telemetry.replication import Replicator
 
             self._replicator = Replicator(shared, node=node, clock=clock, fail=self._fail)
-        self._intake = Intake(
+        self._queue = CommitQueue(
             capacity=capacity,
             window_s=batch_window_s,
-            lively_window_s=max(batch_window_s, lively_window_s),
+            busy_window_s=max(batch_window_s, busy_window_s),
             patience_s=patience_s,
         )
         self._thread = threading.Thread(target=self._write_all, name="record-writer", daemon=True)
@@ -120,7 +120,7 @@ class RunTelemetry(Listener):
 
     def open(self) -> None:
         """Take the folder, bring database and files up to date, start the writer."""
-        with translating(self.root), contextlib.ExitStack() as opened:
+        with record_errors(self.root), contextlib.ExitStack() as opened:
             if self._share == "guest":
                 self._db = open_database(self._database)
                 opened.callback(self._db.close)
@@ -138,14 +138,14 @@ class RunTelemetry(Listener):
         try:
             self._open_files(opened, self._without_damage())
         except sqlite3.DatabaseError as error:
-            if self._database is None or not is_broken(error):
+            if self._database is None or not is_corrupt(error):
                 raise
-            self._open_files(opened, last_aside(self._database))
+            self._open_files(opened, last_set_aside(self._database))
 
     def _open_files(self, opened: contextlib.ExitStack, damaged: Path | None) -> None:
         """Open the database and what follows it; `damaged` is where the one before it is now, if it was put aside."""
         with contextlib.ExitStack() as tried:
-            tried.push(self._put_aside_if_damaged)  # when it is closed
+            tried.push(self._set_aside_if_damaged)  # when it is closed
             self._db = open_database(self._database)
             tried.callback(self._db.close)
             self._catch_up(tried, damaged)
@@ -153,10 +153,10 @@ class RunTelemetry(Listener):
             self._rollup = Rollup(self._db)
             opened.push(tried.pop_all())
 
-    def _put_aside_if_damaged(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def _set_aside_if_damaged(self, kind: object, error: BaseException | None, trace: object) -> None:
         """What was found damaged at work is out of the way of the next run, which fills a new one."""
-        if self._database is not None and (is_broken(error) or isinstance(error, RecordDamaged)):
-            put_aside(self._database)
+        if self._database is not None and (is_corrupt(error) or isinstance(error, RecordDamaged)):
+            set_aside(self._database)
 
     def _open_replicator(self, opened: contextlib.ExitStack) -> None:
         if self._replicator is None:
@@ -167,7 +167,7 @@ class RunTelemetry(Listener):
         opened.callback(self._replicator.close)
         if not is_guest:
             self._replicator.send_runs()
-        self._intake.teller = self._replicator.start()
+        self._queue.teller = self._replicator.start()
 
     def _take_folders(self, opened: contextlib.ExitStack) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
@@ -181,23 +181,23 @@ class RunTelemetry(Listener):
 
     def attempt(self, attempt: Attempt) -> None:
         """One network or cache decision."""
-        self._intake.put("http_events", attempts.attempt_row(attempt, self.run_id))
+        self._queue.put("http_events", attempts.attempt_row(attempt, self.run_id))
 
     def source_attempt(self, tried: SourceAttempt) -> None:
         """One source of a tier was tried for a work."""
-        self._intake.put("fallback_attempts", attempts.source_row(tried, self.run_id))
+        self._queue.put("fallback_attempts", attempts.source_row(tried, self.run_id))
 
     def rate_wait(self, key: str, delay_ms: int, *, why: str, **whose: Unpack[Whose]) -> None:
         """A work waited for one of our own limits (`host:...` or `resolver:...`)."""
         words = (storable(whose.get("work_id")), storable(whose.get("resolver")), storable(whose.get("role")))
-        self._intake.put(
+        self._queue.put(
             "rate_events", (self._now(), self.run_id, storable(key), storable(why), storable_int(delay_ms), *words)
         )
 
     def breaker_transition(self, key: str, old_state: str, new_state: str, **change: Unpack[Change]) -> None:
         """A circuit breaker changed its state."""
         states = (storable(key), storable(old_state), storable(new_state), storable(change.get("reason")))
-        self._intake.put("breaker_transitions", (self._now(), self.run_id, *states, change.get("reset_timeout_s")))
+        self._queue.put("breaker_transitions", (self._now(), self.run_id, *states, change.get("reset_timeout_s")))
 
     def finish(self, record: ManifestRecord, *, then: Callable[[], None] | None = None) -> None:
         """A processing attempt of a work ended. `then` runs in the writer's thread, after the commit.
@@ -205,11 +205,11 @@ class RunTelemetry(Listener):
         A record whose lease is known already adds nothing, and its `then` still runs: the acknowledgement may have
         been lost on the way.
         """
-        self._intake.finish(self._values(record), None if then is None else _call_each, then)
+        self._queue.finish(self._values(record), None if then is None else _call_each, then)
 
-    def finish_together(self, record: ManifestRecord, together: Together[Item], item: Item) -> None:
+    def finish_together(self, record: ManifestRecord, together: AfterCommit[Item], item: Item) -> None:
         """The same for many works: after each commit `together` runs once, with the items of all that it was for."""
-        self._intake.finish(self._values(record), together, item)
+        self._queue.finish(self._values(record), together, item)
 
     def _values(self, record: ManifestRecord) -> list[Any]:
         values = manifest_values(record)
@@ -219,7 +219,7 @@ class RunTelemetry(Listener):
 
     def verified(self, sha256: str, intact: bool) -> None:
         """A stored file was hashed again; one that is not intact counts as corruption until it is obtained anew."""
-        self._intake.place(lambda batch: batch.verified.append((sha256, intact)))
+        self._queue.place(lambda batch: batch.verified.append((sha256, intact)))
 
     def note(self, text: str) -> None:
         """One more sentence for the summary."""
@@ -238,7 +238,7 @@ class RunTelemetry(Listener):
 
     def follow(self) -> None:
         """As host: let the text files catch up with what guests have written."""
-        self._intake.place(lambda batch: None)
+        self._queue.place(lambda batch: None)
 
     def counts(self) -> Counts:
         """Where the run stands, as of the last commit. Cheap, from any thread."""
@@ -246,15 +246,15 @@ class RunTelemetry(Listener):
 
     def hurry(self) -> None:
         """Write what was handed over without waiting for more."""
-        self._intake.hurry()
+        self._queue.hurry()
 
     def flush(self) -> None:
         """Wait until everything handed over so far is written and told."""
-        self._intake.settle()
+        self._queue.settle()
 
     def on_failure(self, watcher: Callable[[RunError], None]) -> None:
         """Call `watcher` once when writing fails: callbacks handed to `finish` may then never run."""
-        self._intake.on_failure(watcher)
+        self._queue.on_failure(watcher)
 
     def close(self) -> None:
         """Write what is left, the summary and the snapshots; let go of the folder. Raises when writing failed."""
@@ -263,13 +263,13 @@ class RunTelemetry(Listener):
         self._is_open = False
         if self._replicator is not None:
             with contextlib.suppress(RunError):
-                self._intake.settle()  # what follows a commit may have something to write
-        self._intake.close()
+                self._queue.settle()  # what follows a commit may have something to write
+        self._queue.close()
         self._thread.join()
         if self._replicator is not None:
             self._replicator.stop()
-        with self._resources, translating(self.root):
-            self._intake.check()
+        with self._resources, record_errors(self.root):
+            self._queue.check()
             if self._share != "guest":
                 self._finish()
 
@@ -290,11 +290,11 @@ class RunTelemetry(Listener):
         if found is None or not is_damaged(found):
             return None
         refuse_newer(version_of(found), str(found))
-        return put_aside(found)
+        return set_aside(found)
 
     def _catch_up(self, opened: contextlib.ExitStack, damaged: Path | None) -> None:
         # A process that died while it filled the new database leaves the old one aside and this one empty.
-        left = damaged or (self._database and last_aside(self._database))
+        left = damaged or (self._database and last_set_aside(self._database))
         restored = restore(self._db, self.root, damaged=left)
         self.restored = restored.rows
         if restored.rows and self._database is not None and self._replicator is None:  # a shared record has its own
@@ -320,7 +320,7 @@ class RunTelemetry(Listener):
                 if self._replicator is not None:
                     self._replicator.put(batch)
                     continue
-                tell(batch)
+                run_callbacks(batch)
             except Exception as error:
                 self._fail(error, batch)
                 return
@@ -331,10 +331,10 @@ class RunTelemetry(Listener):
         """Between two batches, when all who waited have been told, there is time to count."""
         if self._rollup is not None:
             self._rollup.step()
-        return self._intake.take()
+        return self._queue.take()
 
     def _fail(self, error: Exception, batch: Batch) -> None:
-        self._intake.fail(in_our_words(error, self.root), batch)
+        self._queue.fail(record_error(error, self.root), batch)
 
     def _finish(self) -> None:
         if self._share == "host":

@@ -62,7 +62,7 @@ def is_damaged(path: Path) -> bool:
     return _is_cut(path) or not _opens(path)
 
 
-def is_broken(error: BaseException | None) -> bool:
+def is_corrupt(error: BaseException | None) -> bool:
     """Whether the error says that a database is not whole."""
     return primary_code(error) == sqlite3.SQLITE_CORRUPT
 
@@ -81,7 +81,7 @@ def version_of(path: Path) -> int:
     return int.from_bytes(head[60:], "big") if head.startswith(_MAGIC) else 0
 
 
-def put_aside(path: Path) -> Path:
+def set_aside(path: Path) -> Path:
     """Give a damaged database another name, together with its log; returns that name."""
     number = 1
     while (aside := _aside(path, number)).exists():
@@ -93,7 +93,7 @@ def put_aside(path: Path) -> Path:
     return aside
 
 
-def last_aside(path: Path) -> Path | None:
+def last_set_aside(path: Path) -> Path | None:
     """The database that was put aside last, if any was."""
     number = 1
     while _aside(path, number).exists():
@@ -118,7 +118,7 @@ def readable_rows(path: Path, table: str) -> Iterator[dict[str, Any]]:
             yield dict(zip(names, row, strict=True))
 
 
-def known_part(row: Mapping[str, Any]) -> dict[str, Any]:
+def intact_part(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row up to where it is lost: the rest of one that goes on in a lost page reads as zeros."""
     return dict(takewhile(lambda item: not (isinstance(item[1], str) and "\0" in item[1]), row.items()))
 
@@ -282,7 +282,7 @@ def _rows(lines: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
 def _from_database(row: Mapping[str, Any]) -> dict[str, Any]:
     """A stored row as the line that was made of it. Where the zeros of a lost page have got into it, the rest of it
     is not known."""
-    known = known_part(row)
+    known = intact_part(row)
     try:
         lists = {name: orjson.loads(known.get(name) or "[]") for name in JSON_COLUMNS}
         return {**known, **lists, VALIDATION: orjson.loads(known.get(VALIDATION) or "null")}

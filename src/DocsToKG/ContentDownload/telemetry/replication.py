@@ -17,13 +17,13 @@ from typing import TypeVar
 
 import psycopg
 
-from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.schema import prepare
+from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 from DocsToKG.ContentDownload.errors import RecordError, RunError
 from DocsToKG.ContentDownload.telemetry.group_commit import Batch
 from DocsToKG.ContentDownload.telemetry.replica import Replica, journal_of
 from DocsToKG.ContentDownload.telemetry.schema import open_database
-from DocsToKG.ContentDownload.telemetry.writer import tell
+from DocsToKG.ContentDownload.telemetry.writer import run_callbacks
 from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
@@ -113,7 +113,7 @@ class Replicator:
             try:
                 self._send(batches)
                 for batch in batches:
-                    tell(batch)
+                    run_callbacks(batch)
             except Exception as error:
                 failure = error if isinstance(error, RunError) else RecordError(f"the shared record: {error}")
                 self._end_with(failure, batches)

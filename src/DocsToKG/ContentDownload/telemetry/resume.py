@@ -19,16 +19,16 @@ from DocsToKG.ContentDownload.catalog.paths import DATABASE, LAST, MANIFEST
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry.recovery import (
-    is_broken,
+    intact_part,
+    is_corrupt,
     is_damaged,
-    known_part,
     load_last_csv,
     load_previous_manifest,
     readable_rows,
 )
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 
 
 class ResumeLookup(Protocol):
@@ -61,7 +61,7 @@ class SqliteResumeLookup:
         try:
             ids = self._ask()
         except sqlite3.Error as error:
-            if is_broken(error):
+            if is_corrupt(error):
                 return self._readable_ids()
             raise RecordError(
                 f"{self._path} cannot be read ({error}): move it away to go on from manifest.jsonl"
@@ -76,7 +76,7 @@ class SqliteResumeLookup:
 
     def _readable_ids(self) -> frozenset[str]:
         # A row that is lost before it has told how it ended tells nothing.
-        rows = map(known_part, readable_rows(self._path, "manifests"))
+        rows = map(intact_part, readable_rows(self._path, "manifests"))
         return _standing((row for row in rows if "outcome" in row), set())
 
 
@@ -90,9 +90,9 @@ class SharedResumeLookup:
         return self._shared.again(self._ask)
 
     def _ask(self) -> frozenset[str]:
-        from DocsToKG.ContentDownload.catalog.shared.reading import Reading
+        from DocsToKG.ContentDownload.catalog.shared.snapshot import Snapshot
 
-        with contextlib.closing(Reading(self._shared)) as db:
+        with contextlib.closing(Snapshot(self._shared)) as db:
             return frozenset(row[0] for row in stream(db, "SELECT doc_id FROM catalog_entries WHERE status = 'ok'"))
 
 

@@ -74,7 +74,7 @@ class RecordWriter:
         self.commit_ms: deque[float] = deque(maxlen=10_000)
 
     def commit(self, batch: Batch) -> None:
-        """Commit, then follow; `tell` comes after it. Raises what went wrong."""
+        """Commit, then follow; `run_callbacks` comes after it. Raises what went wrong."""
         begun = time.perf_counter()
         # A file that is acknowledged must survive a power cut; other rows may lose their last moments.
         self._sync_fully("ok" in [values[_STATUS] for values in batch.finished])
@@ -187,10 +187,10 @@ def _time_of(stamp: Any) -> str:
     return stamp if isinstance(stamp, str) and _STAMP.fullmatch(stamp) else ""
 
 
-def tell(batch: Batch) -> None:
+def run_callbacks(batch: Batch) -> None:
     """Call all who wait, also after one has failed: what they are told is committed."""
     failures: list[Exception] = []
-    for together, items in batch.afterwards.items():
+    for together, items in batch.after_commit.items():
         try:
             together(items)
         except Exception as error:

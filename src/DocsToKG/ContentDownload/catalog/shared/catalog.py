@@ -10,9 +10,9 @@ import psycopg
 
 from DocsToKG.ContentDownload.catalog.connection import Db
 from DocsToKG.ContentDownload.catalog.shared.dialect import translated
-from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
-from DocsToKG.ContentDownload.catalog.shared.reading import Reading, ask_freely, why_refused
 from DocsToKG.ContentDownload.catalog.shared.schema import check
+from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
+from DocsToKG.ContentDownload.catalog.shared.snapshot import Snapshot, ask_freely, why_refused
 from DocsToKG.ContentDownload.catalog.store import ROW_CAP, Catalog, QueryResult
 from DocsToKG.ContentDownload.errors import RecordError
 
@@ -54,7 +54,7 @@ class SharedCatalog(Catalog):
 
     def _open(self) -> Db:
         self._check()
-        return Reading(self._shared)
+        return Snapshot(self._shared)
 
     def _check(self) -> None:
         if not self._checked:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
-from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, run
 

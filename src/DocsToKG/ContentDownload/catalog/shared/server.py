@@ -46,7 +46,7 @@ class SharedRecord:
         try:
             return self._database.fetch(sql, values)
         except LedgerError as error:
-            raise self.in_our_words(error.__cause__ or error) from error
+            raise self.record_error(error.__cause__ or error) from error
 
     def again(self, action: Callable[[], _T], *, unless: Callable[[], bool] = lambda: False) -> _T:
         """What `action` gives, tried again while the server is away, as long as the patience lasts."""
@@ -56,7 +56,7 @@ class SharedRecord:
                 return action()
             except (psycopg.Error, PoolTimeout) as error:
                 if not (is_gone(error) or is_again(error)) or time.monotonic() >= deadline or unless():
-                    raise self.in_our_words(error) from error
+                    raise self.record_error(error) from error
             time.sleep(pause_s * (0.5 + random.random()))
             pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
 
@@ -73,9 +73,9 @@ class SharedRecord:
         try:
             yield
         except (psycopg.Error, PoolTimeout) as error:
-            raise self.in_our_words(error) from error
+            raise self.record_error(error) from error
 
-    def in_our_words(self, error: BaseException) -> RecordError:
+    def record_error(self, error: BaseException) -> RecordError:
         if isinstance(error, RecordError):
             return error
         told = str(self._database.translated(error))

@@ -17,7 +17,7 @@ from psycopg.adapt import Loader
 
 from DocsToKG.ContentDownload.catalog.connection import Answer, Values
 from DocsToKG.ContentDownload.catalog.shared.dialect import translated
-from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
 _FETCH = 1_000
@@ -33,7 +33,7 @@ class _Number(Loader):
         return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
-class Reading:
+class Snapshot:
     """One connection on one snapshot of the record; use `contextlib.closing`."""
 
     def __init__(self, shared: SharedRecord) -> None:
