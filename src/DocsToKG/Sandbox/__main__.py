@@ -1,6 +1,6 @@
-"""`python -m DocsToKG.Sandbox`: serve the sandbox web on loopback until told to stop.
+"""`python -m DocsToKG.Sandbox`: serve the sandbox web on loopback until a signal.
 
-With `--ready-json` one line of JSON says where, and the end of standard input stops it, so that it never outlives
+With `--ready-json` one line of JSON names the port, and the end of standard input stops it, so that it never outlives
 the program that started it.
 """
 

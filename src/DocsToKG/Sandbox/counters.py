@@ -1,6 +1,6 @@
-"""What the server saw: requests, statuses, bytes, and which files left whole.
+"""What the server saw: requests, statuses, bytes, and which files were sent complete.
 
-Counted here and not by clients, so that yield, waste and pace can be judged without trusting them.
+Counted by the server, so that yield, waste and rates can be measured without trusting the clients.
 """
 
 from __future__ import annotations

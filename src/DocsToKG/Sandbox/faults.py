@@ -1,8 +1,8 @@
-"""What goes wrong, how often, and for which copy.
+"""Faults of copies and services: which, how often, and where.
 
 Each field of `Faults` is the share of copies (or of works, for those in `OF_WORKS`) that have it. Which copy has which
-fault depends on the seed alone, so two runs of one world meet the same fault_response; what passes with time depends on
-the number of the try. Knows no HTTP: `artifacts` and the services turn a fault's name into bytes.
+fault depends on the seed alone, so two runs of one world meet the same faults; how long a transient one lasts depends
+on the number of the try. Knows no HTTP: the services turn a fault's name into bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How the files of the invented literature are written: which rendering each has, and which have a cover.
 
-`Files` is data. What no rendering claims is written plainly. Knows no works: a key of chance decides.
+`Files` is data. Files without a rendering are plain. Knows no works: a random key decides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast a polite client may ask each host, and where robots.txt lets it go.
+"""The limits of each host: rates, requests at once, and robots.txt.
 
-The numbers are those the services publish. A sandbox multiplies the rates, because at real rates some thousand
-papers take hours. Delays in robots.txt are served as they hold here, already divided, and are meant literally.
+The numbers are those that the services publish. A sandbox multiplies the rates, because at real rates some thousand
+papers take hours. Crawl delays in robots.txt are already divided and hold as served.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Request:
 class Delivery:
     """How the body leaves: `whole`, `slow`, `stall`, `cut`, `chunked`, `chunked-cut` or `reset`.
 
-    `share` is how much of it gets out before the fault_response, `seconds` how long the fault_response lasts.
+    `share` is how much of it is sent before the fault, `seconds` how long the fault lasts.
     """
 
     mode: str = "whole"

@@ -1,8 +1,7 @@
-"""Who asked too fast, too often, too many at once, or where they may not: judged by the server.
+"""Find impolite requests: too fast, too many, too many at once, or forbidden by robots.txt.
 
 Knows limits, robots rules and times it is told. Does no I/O and reads no clock.
-A tenth of a second is forgiven everywhere, because a network and two schedulers lie between a client's decision
-and its arrival here.
+A tenth of a second is tolerated, because a network and two schedulers lie between a client's decision and the arrival.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _PRIVATE_STARTS = ("10.", "127.", "169.254.", "192.168.", "[")
 
 @dataclass(slots=True)
 class HostRecord:
-    """What one host, or one part of it with its own limit, has seen."""
+    """The requests to one host, or to a part of it with a limit of its own."""
 
     limit: HostLimit
     active: int = 0

@@ -1,4 +1,4 @@
-"""Start a sandbox, point a client at it, ask what it saw, stop it.
+"""Start a sandbox, configure a client for it, read its counters, stop it.
 
 In the client's configuration every name is answered by a public address, so that the guard judges it as it would
 outside, and then every connection goes to the loopback port. Only names that stand for private places have private

@@ -1,4 +1,4 @@
-"""Run a server: here until told to stop, or beside the caller in a process of its own or in a thread.
+"""Run a server: in the foreground until a signal, in a process of its own, or in a thread.
 
 The process is stopped by its own handle, and stops by itself when the pipe to its standard input closes, so that it
 never outlives the program that started it.

@@ -1,6 +1,6 @@
-"""Chance that is always the same: every draw is a function of its key alone.
+"""Random numbers that are a function of a key.
 
-Nothing here keeps state, so works, faults and files can be made in any order, in any process, and come out equal.
+There is no state, so works, faults and files can be made in any order and process, and come out equal.
 """
 
 from __future__ import annotations

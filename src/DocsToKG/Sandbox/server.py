@@ -262,7 +262,7 @@ class Server:
         asyncio.get_running_loop().call_soon(callback)
 
     def _settle(self, limit_key: str) -> None:
-        """End the exchanges of a limit_key whose client has gone."""
+        """End the exchanges of a limit whose client has disconnected."""
         busy = [each for each in self.connections if each.exchange and each.exchange.limit_key == limit_key]
         for connection in busy:
             if connection.hung_up():

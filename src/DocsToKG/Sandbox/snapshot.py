@@ -1,11 +1,10 @@
-"""The small web's works as the files that providers publish in bulk, and the truth about them.
+"""The works of the sandbox as the bulk files that providers publish, and the truth about them.
 
     openalex/works/updated_date=<day>/part_0000.gz    pmc/metadata.jsonl.gz, pmc-inventory/inventory.csv.gz
     crossref/part_0000.gz                             arxiv/metadata.jsonl.gz
     ids.txt: the works as people write them           truth.jsonl: what each work is, and who leads to its file
 
-Knows the shapes and where each record comes from: the services' own. Promises: what a file says is what the service
-of the same world answers.
+Promises: a file holds the records that the service of the same world answers with.
 """
 
 from __future__ import annotations

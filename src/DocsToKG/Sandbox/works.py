@@ -1,4 +1,4 @@
-"""A work and its copies, as values: who wrote it, how it is called, where it may be had, and by whose help."""
+"""A work and its copies, as values: authors, title, identifiers, addresses, and the services that lead to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PUBLISHED, ACCEPTED, SUBMITTED = "publishedVersion", "acceptedVersion", "submitt
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One place where a work may be. `listed` is what the indexes say of it: pdf, page or nothing."""
+    """One copy of a work. `listed` is what the indexes say of it: pdf, page or nothing."""
 
     kind: str  # publisher | repository | arxiv | pmc | europepmc | wayback
     landing_url: str

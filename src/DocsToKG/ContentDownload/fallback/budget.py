@@ -1,6 +1,6 @@
-"""How much one work, and one source for it, may cost. Time that a work spends parked does not count.
+"""The budget of one work and of one source: seconds and requests. Time spent parked does not count.
 
-Look-ups in indexes cost time but no attempt: with many sources they would use up what is meant for the copies.
+A look-up in an index costs time but no request: many sources would use up the requests meant for the copies.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class WorkBudget:
 
 
 class SourceShare:
-    """What one source may use of a work's budget to say where the paper is. One branch uses it.
+    """The part of a work's budget that one source may use to name copies. One branch uses it.
 
-    Running out of it says nothing against the paper: the source is slow today, and the next one is asked.
+    A source that exceeds it fails temporarily, and the search goes on with the next one.
     """
 
     def __init__(self, whole: Budget, *, seconds: float) -> None:

@@ -1,9 +1,9 @@
 """Which addresses name one and the same copy, and in which order the copies of one source are tried. Pure rules.
 
-Beyond canonical spelling: http is asked as https, arXiv serves one file on several hosts, a DOI has several resolvers
-and no case, Zenodo and figshare have old and new paths, and a session token says only who asks. Only what is known to
-be the same file counts: another server, another version, a page beside its file, or a parameter that may turn a viewer
-into a file makes another copy.
+Besides canonical spelling: http equals https, arXiv serves one file on several hosts, a DOI has several resolvers and
+no case, Zenodo and figshare have old and new paths, and session tokens are ignored. Addresses are equal only where the
+file is known to be the same: another server, another version, a page beside its file, or a parameter that may turn a
+viewer into a file makes another copy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def address_key(url: str) -> str:
 
 
 def _known_copy(path: str) -> str | None:
-    """The copy at a host and path whose ways to say the same thing are known; their queries change nothing."""
+    """The copy at a path of a host whose spellings are known; queries are ignored there."""
     if match := _ARXIV.fullmatch(path):
         return f"arxiv:{match['kind']}:{match['id']}".lower()
     if match := _DOI.fullmatch(path):
@@ -70,7 +70,7 @@ def _known_copy(path: str) -> str | None:
 def ranked(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
     """Evidence before guesses; published before accepted before submitted; otherwise as the source has them.
 
-    Copies of unknown version keep their place: the source had its reasons.
+    Copies of unknown version keep the position that the source gave them.
     """
     given = list(plans)
     if len(given) < 2:

@@ -1,7 +1,7 @@
-"""Why a work was not obtained: one token and one sentence for the person who reads the results.
+"""Why a work was not obtained: one token and one sentence for the reader of the results.
 
-Knows what every reason means in plain words, and which of several is worth saying. Reads a state; promises never to
-quote an address, only hosts, and always to say something.
+Has words for every reason and chooses the most useful of several. Reads a search state. Promises: a sentence names
+hosts, never addresses, and is never empty.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class FailureReason:
 
 
 def failure_reason(state: SearchState, *, now: float) -> FailureReason:
-    """Why nothing was obtained, as far as the search that is over can tell."""
+    """Why the finished search obtained nothing."""
     tried = state.failures_in_order()
     copies = [one for one in tried if one.is_copy]
     troubles = [one for one in tried if one.transient]
@@ -105,7 +105,7 @@ def failure_reason(state: SearchState, *, now: float) -> FailureReason:
 
 
 def _in_quarantine(waiting: Sequence[Failure], others: Sequence[Failure]) -> FailureReason:
-    """Files that a person can settle weigh more than copies that nobody can have."""
+    """Files that a person can accept are reported before copies that cannot be had."""
     what = "A file from" if len(waiting) == 1 else f"{len(waiting)} files from"
     verb, it = ("waits", "it shows that it is") if len(waiting) == 1 else ("wait", "them shows that they are")
     sentence = f"{what} {_hosts(waiting)} {verb} in quarantine, as nothing in {it} the paper; {_SETTLE}."
@@ -113,7 +113,7 @@ def _in_quarantine(waiting: Sequence[Failure], others: Sequence[Failure]) -> Fai
 
 
 def _by_access(found: FailureReason, state: SearchState) -> FailureReason:
-    """What stands before the copies or pages of a paper is no riddle where an index says whether the paper is open."""
+    """Where an index says whether the paper is open, a wall means that it is closed, or open but blocked."""
     if found.cause not in (*_WALLS, Reason.PAYWALL, Reason.OPEN_BUT_BLOCKED):
         return found
     is_open = state.work.oa_status in _OPEN
@@ -137,7 +137,7 @@ def _no_good(copies: Sequence[Failure]) -> FailureReason:
 
 
 def _cause(one: Failure) -> str:
-    """A status that says why is a reason of its own. That a guess was refused does not show that a copy is open."""
+    """Some statuses are reasons of their own. A refused guess does not show that a copy is open."""
     if one.reason == Reason.HTTP_STATUS and one.http_status in _REMOVED:
         return Reason.GONE
     if one.reason == Reason.HTTP_STATUS and one.http_status in _REFUSED and not one.is_guess:
@@ -193,7 +193,7 @@ def _nothing_known(state: SearchState, failed: Sequence[Failure]) -> FailureReas
 
 
 def _not_open(notes: Sequence[str], sources: str, rest: str) -> FailureReason:
-    """No copy is known, and nothing stands before one: as much as the sources say of why."""
+    """No copy is known and no wall was met: the reason that the sources gave."""
     days = [said for said in notes if said.partition(":")[0] == Reason.EMBARGO]
     if days:
         day = min((said.partition(" until ")[2] for said in days if " until " in said), default="")
@@ -206,7 +206,7 @@ def _not_open(notes: Sequence[str], sources: str, rest: str) -> FailureReason:
 
 
 def _words(one: Failure) -> str:
-    """What was wrong with a copy, its host left open."""
+    """What was wrong with a copy, with a placeholder for its host."""
     if one.reason == Reason.FILTERED and one.detail:
         return f"left out by your filters ({one.detail})".translate(_NO_BRACES)
     if one.reason == Reason.TAKEN_DOWN and one.detail:

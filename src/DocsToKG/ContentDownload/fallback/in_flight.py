@@ -1,8 +1,8 @@
-"""One file, many works: an address is fetched once in a run, and every work that names it is served from the store.
+"""Fetch each address once in a run; other works that name it get the bytes from the store.
 
-Knows which addresses are being fetched and which bytes came of them. Does not judge bytes: each work proves them for
-itself, as if it had fetched them. Promises: at most one fetch of an address at a time in this process; a work that
-waits holds no thread; a fetch that failed is the next one's to try. Used on one event loop.
+Knows which addresses are in flight and which bytes each one gave. Every work validates the bytes for itself. Promises:
+one fetch of an address at a time in this process; after a failed fetch the next work tries again. Used on one event
+loop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OpenStored = Callable[[str], BinaryIO | None]
 
 
 class DeduplicatedDownload:
-    """A `Download` that knows what its siblings are fetching. `open_stored` opens bytes of the store by digest."""
+    """A `Download` that waits for a running fetch of the same address. `open_stored` opens stored bytes by digest."""
 
     def __init__(
         self,
@@ -87,8 +87,7 @@ class DeduplicatedDownload:
         self._fetched.pop(key, None)
 
     def record_served(self, plan: DownloadPlan, body: StoredBody, call: Call) -> None:
-        """The same two lines as for an answer from the cache: what was asked, and that nothing was sent for it
-        (TEL-07)."""
+        """Record the same two attempts as for a cache hit (TEL-07)."""
         for status in (AttemptStatus.HTTP_GET, AttemptStatus.CACHE_HIT):
             self._attempts.attempt(_served_line(plan, body, call, self._clock, status))
 
@@ -100,8 +99,7 @@ class DeduplicatedDownload:
 
 
 class StoredClient:
-    """Answers for one address from the store; when the bytes are gone or were refused, the network is asked after
-    all."""
+    """Answers for one address from the store, or from the network when the stored bytes are gone or were rejected."""
 
     def __init__(self, shared: DeduplicatedDownload, network: Client, key: str, plan: DownloadPlan) -> None:
         self._shared = shared
@@ -140,7 +138,7 @@ class StoredClient:
 
 
 class StoredBody:
-    """The stored bytes as the answer they once were."""
+    """Stored bytes in the form of a response."""
 
     from_cache = True
     revalidated = False
@@ -162,7 +160,7 @@ class StoredBody:
         self._file.close()
 
     def confirm(self, sha256: str) -> None:
-        """The entry of the cache was confirmed when the bytes came."""
+        """Nothing to do: the cache entry was confirmed when the bytes arrived."""
 
 
 def _served_line(plan: DownloadPlan, body: StoredBody, call: Call, clock: Clock, status: AttemptStatus) -> Attempt:

@@ -1,10 +1,10 @@
-"""Ask the sources tier by tier until one copy is proved.
+"""Query the sources tier by tier until one copy is validated and stored.
 
-Knows tiers, order and parallelism; asks resolvers for plans and hands each plan to `download`. Does not know HTTP,
-files or jobs. Promises: a tier starts only when the one before is exhausted; within a tier at most `parallel` sources
-run; the first proved copy ends the search and cuts its rivals; a copy is tried once whatever its spelling; of one
-source evidence goes before guesses; other forms than the wanted one are tried when all tiers are exhausted; one bad
-source costs one source; a store that takes no files ends the search, since every copy would be fetched in vain.
+Knows tiers, order and parallelism; gets plans from resolvers and passes each plan to `download`. Does not know HTTP,
+files or jobs. Promises: a tier starts when the one before is exhausted; within a tier at most `parallel` sources run;
+the first stored copy ends the search and cancels the others; a copy is tried once whatever its spelling; evidence is
+tried before guesses; other forms than the wanted one are tried last; a failing source never fails the search; a store
+that takes no files ends it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Problem = CandidateRejected | TransientFailure
 
 @lean_dataclass(frozen=True, slots=True)
 class Found:
-    """The copy that was proved and stored, and who found it."""
+    """The copy that was validated and stored, with its tier and source."""
 
     plan: DownloadPlan
     copy: StoredCopy
@@ -66,7 +66,7 @@ class Found:
 
 
 class Download(Protocol):
-    """Fetch, prove and store one candidate. `claim` must say yes before anything is stored; None when it says no."""
+    """Fetch, validate and store one candidate. Nothing is stored, and None returned, unless `claim` says True."""
 
     async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
@@ -140,8 +140,8 @@ class FallbackOrchestrator:
         return await self._try_alternatives(state, call, on_tier)
 
     def _groups(self, number: int, state: SearchState) -> Iterator[list[Source]]:
-        """The sources of a tier in groups: its own first, then those up to here that could not be asked before and now
-        can. What one source says (a PMCID, a landing page) is often what another needs."""
+        """The sources of a tier in groups: its own first, then those of all tiers so far that have become applicable.
+        What one source reports (a PMCID, a landing page) is often what another needs."""
         own, first = self._sources[number], (self._tiers[number].name, state.work.work_id.partition(":")[0])
         if first in own:
             # Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier.
@@ -159,7 +159,7 @@ class FallbackOrchestrator:
     async def _try_sources(
         self, sources: Sequence[Source], parallel: int, state: SearchState, call: Call
     ) -> Found | None:
-        """Those that have something to ask by, in a race; one alone needs none."""
+        """Run the applicable sources in parallel; a single one runs without a race."""
         able = [source for source in sources if self._is_able(source, state, call)]
         if len(able) < 2:
             return await self._try_source(self._ask(able[0], state, call)) if able else None
@@ -176,14 +176,14 @@ class FallbackOrchestrator:
         return _Ask(*source, state, call, state.next_position(), self._clock.monotonic(), versions)
 
     def _is_able(self, source: Source, state: SearchState, call: Call) -> bool:
-        """A source that has nothing to ask by leaves no line; one that lacks a key or an address does."""
+        """Whether the source applies. A missing key or contact address is recorded, an inapplicable work is not."""
         why_not = self._why_not(source, state, call)
         if why_not is not None and why_not.startswith(_LACKS):
             self._tell(self._ask(source, state, call), SourceOutcome.SKIPPED, why_not)
         return why_not is None
 
     def _why_not(self, source: Source, state: SearchState, call: Call) -> str | None:
-        """Why a source cannot be asked. One that trips over the question costs itself."""
+        """Why a source does not apply; an exception counts as a reason."""
         try:
             return self._resolvers[source[1]].applies_to(state.work)
         except Exception as error:
@@ -191,15 +191,15 @@ class FallbackOrchestrator:
             return Reason.WORKER_EXCEPTION
 
     def _can_answer(self, name: str, work: WorkArtifact) -> bool:
-        """The same question without a word about the answer."""
+        """Whether the source applies, without a record."""
         try:
             return self._resolvers[name].applies_to(work) is None
         except Exception:  # recorded when it was asked the first time
             return False
 
     async def supplements(self, state: SearchState, call: Call) -> tuple[Supplement, ...]:
-        """The files beside a paper that was found: those that sources have named, else what the pages and archives say
-        that have not been asked yet."""
+        """The supplements of a paper that was found: those already named, else those that pages and archives name which
+        have not been queried yet."""
         await self._rules.prepare(_SUPPLEMENT_SOURCES)
         for name in _SUPPLEMENT_SOURCES:
             if state.supplements:
@@ -229,7 +229,7 @@ class FallbackOrchestrator:
         return plans + [(ALTERNATIVES, plan) for _, plan in others if state.is_new(plan)]
 
     async def _identify_work(self, state: SearchState, call: Call) -> None:
-        """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
+        """Learn which paper is meant, until a DOI and a title are known. A service that fails is passed over."""
         await self._rules.prepare(self._identify)
         for name in self._identify:
             ask = self._ask((IDENTIFY, name), state, call)
@@ -251,7 +251,7 @@ class FallbackOrchestrator:
                 state.add_note(name, note)
 
     async def _resolve(self, ask: _Ask) -> ResolverResult | None:
-        """What the source says; None when it failed, which is recorded. It costs itself, never the work."""
+        """The source's result; None when it failed, which is recorded."""
         name, state, call = ask.name, ask.state, ask.call
         share_s = self._rules.source_s.get(name)
         if share_s is not None and call.budget is not None:
@@ -285,7 +285,7 @@ class FallbackOrchestrator:
         return await self._fetch(ask, result, self._wanted(ask.name, result.plans, ask.state))
 
     async def _guarded(self, ask: _Ask, attempt: Coroutine[Any, Any, Found | None]) -> Found | None:
-        """A source that trips over what it was sent costs itself, never the run."""
+        """Run one source's attempt; an unexpected exception is recorded as the failure of this source alone."""
         if ask.versions is not None:
             ask.versions.enter(ask.name)
         found = None
@@ -303,7 +303,7 @@ class FallbackOrchestrator:
         return found
 
     async def _proposed(self, ask: _Ask) -> ResolverResult | None:
-        """What the source says, with the plans that are tried now; None when it is not asked, or failed."""
+        """The source's result; None when it is skipped or failed."""
         name, state = ask.name, ask.state
         if state.out_of_budget:
             self._tell(ask, SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
@@ -356,7 +356,7 @@ class FallbackOrchestrator:
         return None
 
     async def _try_alternatives(self, state: SearchState, call: Call, on_tier: Callable[[str], None]) -> Found | None:
-        """What was set aside: the paper in another form is better than none."""
+        """Try the copies in other forms than the wanted one."""
         others = state.alternatives(self._rules.formats[1:])
         if others:
             on_tier(ALTERNATIVES)
@@ -369,7 +369,7 @@ class FallbackOrchestrator:
         return None
 
     def _wanted(self, name: str, plans: Sequence[DownloadPlan], state: SearchState) -> list[DownloadPlan]:
-        """The plans in the best form, in order; those in other forms that are taken are set aside."""
+        """The plans in the wanted form, in order; those in other accepted forms are set aside."""
         best = []
         for plan in ranked(plans):
             form = form_of(plan).name
@@ -409,7 +409,7 @@ class FallbackOrchestrator:
         url: str | None = None,
         stage: str = "resolve",
     ) -> None:
-        """How a source ended."""
+        """Report how a source ended."""
         self._rules.on_source(
             SourceAttempt(
                 self._clock.now(),
@@ -433,7 +433,7 @@ def _outcome_of(problem: Problem) -> SourceOutcome:
 
 
 def _record_failure(ask: _Ask, problem: Problem, plan: DownloadPlan | None = None) -> Failure:
-    """A failure that found the work's time used up was our own cut: there is none for anything else (RES-26)."""
+    """Record a failure. One that ends with the work's time used up ends the search (RES-26)."""
     failure = ask.state.record_failure(ask.name, problem, plan)
     if ask.call.budget is not None and ask.call.budget.seconds_left() <= 0:
         ask.state.out_of_budget = True
@@ -441,12 +441,12 @@ def _record_failure(ask: _Ask, problem: Problem, plan: DownloadPlan | None = Non
 
 
 def _identifying(name: str) -> str:
-    """The name of a source where it is asked which paper is meant: what it says there is another matter."""
+    """The key of a source's answer to the question which paper is meant."""
     return f"{IDENTIFY}:{name}"
 
 
 def _needs_identity(work: WorkArtifact) -> bool:
-    """A DOI is enough: the sources of the tiers know the rest. A bare URL is looked at as it is."""
+    """A work with a DOI or a bare URL needs no identification."""
     named = work.pmid or work.pmcid or work.openalex_id or work.arxiv_id
     return work.doi is None and named is not None
 

@@ -1,9 +1,9 @@
-"""Who of the sources that race may still bring a better version.
+"""Wait for a better version while sources race.
 
 A preprint server answers faster than an index that leads to the published paper; without this, speed alone would
-decide which version is kept. Knows ranks and a clock. Promises: only a source whose copy is of a lesser version waits,
-only for running ones, and never longer than the patience; so nobody waits for somebody who waits for them. The
-patience is used up by looking: while a machine sleeps or has no time for us, the others cannot answer either.
+decide which version is kept. Promises: only a source with a lesser version waits, only for running sources, and never
+longer than `patience_s`; so two sources never wait for each other. Patience is counted in polls, not by the clock:
+while a machine is suspended, the other sources cannot answer either.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PATIENCE_S = 8.0
 
 
 class VersionRace:
-    """What each running source of one race may still bring; a source that has not answered may bring the best."""
+    """The best version rank that each running source may still give; before it answers, the best of all."""
 
     def __init__(self, clock: Clock, *, patience_s: float = _PATIENCE_S) -> None:
         self._clock = clock
@@ -32,7 +32,7 @@ class VersionRace:
         self._best.pop(name, None)
 
     async def wait_for_better(self, name: str, plan: DownloadPlan) -> None:
-        """Go on when no other source of the race may still bring a better version than `plan`."""
+        """Return when no other running source may give a better version than `plan`."""
         rank = version_rank(plan.version) if plan.version in VERSIONS else 0
         self._best[name] = rank
         left_s, pause_s = self._patience_s, _FIRST_LOOK_S

@@ -1,7 +1,7 @@
-"""What earlier searches for a work have settled, so that another asks only what may be answered differently.
+"""Snapshots of earlier searches, so that a retry repeats only what may end differently.
 
-Keeps a bounded number of works for a bounded time, in this process. Does not decide what is settled: the search state
-does. Promises: a work that is forgotten is merely searched as if new. Used on one event loop.
+Keeps a bounded number of works for a bounded time, in this process. The search state decides what is settled. A work
+that is not in the cache is searched from the start. Used on one event loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IDS = ("doi", "arxiv_id", "pmcid", "pmid", "openalex_id")
 
 @lean_dataclass(frozen=True, slots=True)
 class Failure:
-    """A candidate, or a source, and why it gave nothing."""
+    """A candidate or a source that failed, and why."""
 
     url: str
     source: str
@@ -29,13 +29,13 @@ class Failure:
     detail: str | None = None
     is_guess: bool = False
     transient: bool = False  # it may work later
-    is_copy: bool = True  # False: the source itself could not be asked
+    is_copy: bool = True  # False: the source itself failed
     quarantine: Mapping[str, Any] | None = None  # the file that waits there, and what is known of it
 
 
 @lean_dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """What a source said for good: the copies it named, what else it said, or why it could not be asked."""
+    """The final answer of a source: the copies it named, its note, or its failure."""
 
     plans: tuple[DownloadPlan, ...] = ()
     note: str | None = None
@@ -44,11 +44,11 @@ class SourceAnswer:
 
 @lean_dataclass(frozen=True, slots=True)
 class SearchSnapshot:
-    """What a search leaves for the next one of the same work."""
+    """What a search leaves for the next search of the same work."""
 
     work: WorkArtifact  # as it was learnt
     known: frozenset[str]  # the identifiers and addresses that the sources could be asked about
-    answers: Mapping[str, SourceAnswer]  # by who was asked
+    answers: Mapping[str, SourceAnswer]  # by source
     rejected: tuple[Failure, ...]  # the copies that are no good
     keys: frozenset[str]  # of those copies
     failed: Mapping[str, bool]  # their addresses that archives may know, and whether they were guessed
@@ -56,7 +56,7 @@ class SearchSnapshot:
 
 
 def known_of(work: WorkArtifact) -> frozenset[str]:
-    """By what sources can find a work: its identifiers and its addresses."""
+    """The identifiers and addresses by which sources can find a work."""
     ids = {f"{name}:{getattr(work, name)}" for name in _IDS if getattr(work, name) is not None}
     return frozenset(ids.union(work.landing_urls, work.pdf_urls))
 

@@ -1,4 +1,4 @@
-"""What a run wants of the search for a work: forms, filters, and who is told."""
+"""The rules of a run for its searches: forms, filters and callbacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def _nothing_to_prepare(sources: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SearchRules:
-    """Every rule has a default, by which nothing is filtered and nobody is told."""
+    """The defaults filter nothing and report nothing."""
 
     identify: Sequence[str] = ()  # the sources that say which paper is meant
     formats: Sequence[str] = ("pdf",)  # the forms that are taken, best first

@@ -1,8 +1,8 @@
-"""What the search for one work has tried and learnt, in all its branches.
+"""What the search for one work has tried and learnt.
 
-Knows the copies already tried (under any spelling), those set aside, what was learnt of the work, why each candidate
-failed, and whether some failure may pass with time. Begins, where there is one, with the snapshot of an earlier search
-of the same work, and makes one at the end. Used on one event loop.
+Holds the copies already tried (under any spelling), those set aside, the work as far as it is known, why each
+candidate failed, and whether a failure is temporary. Begins with the snapshot of an earlier search of the same work,
+if there is one, and makes the next. Used on one event loop.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class SearchState:
     def only_waited(self) -> bool:
         """Nothing was sent: every candidate was deferred by our own limits and breakers.
 
-        A host that was tested in the meantime and is still down is as good as tried: without that, works of a host
-        that never comes back would wait for it for ever.
+        A host that was probed and is still down counts as tried; otherwise works of a host that never comes back would
+        be deferred for ever.
         """
         ours = (Reason.BREAKER_OPEN, Reason.RETRY_AFTER)
         failures = self.failures[self._earlier_failures :]
@@ -114,16 +114,16 @@ class SearchState:
         return next(self._positions)
 
     def record_source(self, name: str, position: int) -> None:
-        """The source of that position is asked."""
+        """Record that the source of that position is queried."""
         self._asked.append((position, name))
 
     def failures_in_order(self) -> list[Failure]:
-        """What failed, source by source in their order: how a race happened to go does not show."""
+        """The failures in the order of their sources, whatever the order of a race."""
         position = {name: position for position, name in sorted(self._asked)}
         return sorted(self.failures, key=lambda failure: position.get(failure.source, -1))
 
     def add_note(self, source: str, said: str) -> None:
-        """Only the word before a colon, and the day after `embargo`: what follows other words quotes addresses."""
+        """Keep the word before a colon, and the day after `embargo`; what follows other words may quote addresses."""
         word, _, rest = said.partition(":")
         self.notes.append((source, said if word == Reason.EMBARGO and _DAY.fullmatch(rest) else word))
 
@@ -136,7 +136,7 @@ class SearchState:
         return True
 
     def set_aside(self, form: str, source: str, plan: DownloadPlan) -> None:
-        """A copy in another form than the wanted one: for when nothing else is left."""
+        """Keep a copy in another form than the wanted one, to be tried last."""
         self._aside.append((form, source, plan))
 
     def alternatives(self, forms: Sequence[str]) -> list[tuple[str, DownloadPlan]]:
@@ -146,12 +146,11 @@ class SearchState:
         return [(source, plan) for _, source, plan in kept]
 
     def count_unwanted_form(self, form: str) -> None:
-        """A copy in a form that was not asked for."""
+        """Count a copy in a form that is not accepted."""
         self.unwanted_forms[form] = self.unwanted_forms.get(form, 0) + 1
 
     def offer_failed_addresses(self) -> None:
-        """Let archives know the addresses that failed, evidence first, guesses last; and those that are not theirs to
-        give, since their owners refused."""
+        """Show archives the addresses that failed, evidence first, and those that their owners refuse."""
         self._failed_addresses = tuple(sorted(self._failed, key=self._failed.__getitem__))
         self._refusals = refusals_metadata("search", self._refused)
         self._show_work()
@@ -165,7 +164,7 @@ class SearchState:
         self.work = replace(self._work, pdf_urls=(*known, *self._failed_addresses), metadata=metadata)
 
     def claim(self) -> bool:
-        """True for the one branch that may store its file; a rival that proved its copy a moment later drops it."""
+        """True for the first branch only: it may store its file."""
         first, self._claimed = not self._claimed, True
         return first
 
@@ -177,7 +176,7 @@ class SearchState:
         *,
         copy: StoredCopy | None = None,
     ) -> Failure:
-        """A candidate was no good, or the source could not be asked. `copy`: its file, which waits in quarantine."""
+        """Record that a candidate or a source failed. `copy` is a file that waits in quarantine."""
         url = plan.url if plan is not None else problem.url or ""
         failure = Failure(
             url=mask_url(url),
@@ -208,7 +207,7 @@ class SearchState:
         return [str(each.quarantine["path"]) for each in self.failures if each.quarantine]
 
     def _remember_addresses(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan | None) -> None:
-        """What archives may be asked about, and what not. An address with a key in it is nobody else's business."""
+        """Remember which addresses archives may look up. An address with a key in it is not shown to others."""
         if is_refusal(problem.reason, problem.http_status):
             if isinstance(problem, CandidateRejected):
                 self._refused += [url for url in (plan.url if plan else None, problem.url) if url]
@@ -216,7 +215,7 @@ class SearchState:
             self._failed.setdefault(plan.url, plan.is_guess)
 
     def _settle_copy(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan) -> None:
-        """Is the copy no good for good, and is it the copy or only the way to it?"""
+        """Record whether the copy failed for good, and whether the copy or only its host is at fault."""
         key, address = copy_keys(plan.url)
         of_the_host = problem.reason in _OF_THE_HOST
         if of_the_host:
@@ -228,20 +227,20 @@ class SearchState:
             self._done.add(address if of_the_host else key)
 
     def record_error(self, source: str, error: Exception) -> None:
-        """Something unforeseen, perhaps this machine's own trouble: it says nothing against the paper."""
+        """Record an unexpected exception: it may be the fault of this machine and counts as temporary."""
         reason = f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}"
         self.failures.append(Failure("", source, reason, transient=True, is_copy=False))
         self._answers.pop(source, None)
         self._note_transient(None)
 
     def record_answer(self, key: str, answer: SourceAnswer) -> None:
-        """Who was asked has said this for good, unless one of the copies named may be had another time."""
+        """Keep the answer; it is final unless a copy it names failed temporarily."""
         self._answers[key] = answer
 
     def reuse_answer(self, key: str, source: str, position: int) -> SourceAnswer | None:
-        """What the source said in an earlier try, now said again; None when it must be asked (anew).
+        """The source's answer in an earlier search; None when it must be queried.
 
-        Once this try has found out more of the work than the earlier ones, the source may have more to say.
+        Once more is known of the work than in the earlier search, the source may know more, too.
         """
         if self._earlier is None:
             return None
@@ -258,7 +257,7 @@ class SearchState:
         return answer
 
     def snapshot(self) -> SearchSnapshot:
-        """What another try of this work need not find out again."""
+        """What the next search of this work need not repeat."""
         copies = [each for each in self.failures if each.is_copy and not each.transient]
         return SearchSnapshot(
             work=self._work,
@@ -284,7 +283,7 @@ class SearchState:
 
 
 def _quarantined(plan: DownloadPlan, copy: StoredCopy) -> dict[str, Any]:
-    """What the record must know to make the file the work's own."""
+    """What the record needs to accept the file later."""
     return {
         "path": copy.quarantined,
         "sha256": copy.sha256,

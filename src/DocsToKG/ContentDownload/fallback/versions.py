@@ -17,8 +17,7 @@ _REVIEWED_THERE = ("10.12688/",)  # their versions are published ones
 
 
 def asked_doi(work: WorkArtifact) -> str | None:
-    """The DOI of the work that was asked for. Who asks for a preprint by its arXiv id does not ask for the paper that
-    it became."""
+    """The DOI of the requested work. A request by arXiv id means the preprint, not the paper that it became."""
     scheme, _, name = work.work_id.partition(":")
     if scheme == "doi":
         return normalize_doi(name) or work.doi

@@ -1,6 +1,6 @@
 """Why lines of a file were not read, with an example of each reason.
 
-DuckDB passes over what it cannot read; which lines these were is looked up afterwards, in the few files that have any.
+DuckDB skips what it cannot read; the lines are looked up afterwards, in the few files that have any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHOWN = 80
 
 
 def bad_lines_of(file: Path, shown: str, *, count: int, named: int, said: str | None) -> Reasons:
-    """The reasons of `count` bad records of a file, of which `named` say something that is no identifier, as `said`."""
+    """The reasons of `count` bad records of a file; `named` of them hold a text, such as `said`, that is none."""
     reasons: Reasons = {NO_NAME: (named, f"{shown}: {said!r}")} if named else {}
     left = count - named
     if left and file.suffix in (".gz", ".jsonl", ".ndjson", ".json"):

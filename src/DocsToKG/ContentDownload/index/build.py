@@ -1,8 +1,8 @@
 """Make an index from the files of its sources, or bring one up to date.
 
-What is finished stays in `building/` under a name made of what it was made from, so that a build that was ended goes on
-where it was. Promises: the index that is there is not touched until the new one is whole; memory is bounded; a line
-that cannot be read is counted, and ends a build only when such lines are many.
+Finished steps stay in `building/` under a digest of their inputs, so that an interrupted build resumes. Promises: the
+existing index is not touched until the new one is complete; memory is bounded; unreadable lines are counted, and end a
+build only when there are many.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ def build(
 def update(
     root: Path, wanted: Wanted, *, limits: Limits = DEFAULT_LIMITS, watch: Watch = lambda progress: None
 ) -> Manifest:
-    """The index in `root` with what was read now in place of older records of the same source, and without what was
-    deleted."""
+    """The index in `root`, with newer records of a source in place of older ones, and without deleted ones."""
     with writing(root), _database(root, limits) as db:
         base = read_manifest(root)
         if base is None:
@@ -156,7 +155,7 @@ class _Build:
         return sha256_hex(canonical_json(made_of))[:20]
 
     def _drop_others(self, wanted: set[Path]) -> None:
-        """What earlier builds of something else left."""
+        """Remove the leftovers of builds from other inputs."""
         for folder in self._place.iterdir():
             if folder not in wanted and folder.name.startswith(("rows-", "files-", "fetched")):
                 shutil.rmtree(folder, ignore_errors=True)

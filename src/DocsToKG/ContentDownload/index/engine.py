@@ -1,7 +1,7 @@
 """DuckDB as this package uses it: a database in memory, bounded, with a folder for what does not fit.
 
-Knows the library, its limits and how its errors read; everyone else writes SQL. Promises: no query takes much more
-than the memory it was given, and an error says which file or disk is at fault.
+Knows the library, its limits and its errors; other modules write SQL. Promises: no query takes much more than its
+memory limit, and an error names the file or disk at fault.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def listed(values: object) -> str:
 
 @contextmanager
 def explained(doing: str, *, reading: bool = True) -> Iterator[None]:
-    """DuckDB's errors in ours: the input's fault, the disk's, or too little memory. `doing` says what was at work."""
+    """Map DuckDB's errors to ours: bad input, a full disk, or too little memory. `doing` describes the step."""
     duckdb = library()
     try:
         yield

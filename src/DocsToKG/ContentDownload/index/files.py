@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after kill -9 and power loss."""
+"""Files that exist complete or not at all, also after kill -9 and power loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """A folder that gets its name when the block ends well; what an earlier try left beside goes."""
+    """A folder that gets its name when the block succeeds; leftovers of an earlier try are removed."""
     beside = target.with_name(f"{target.name}.tmp")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
@@ -22,7 +22,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """A file that is on the disk, and then gets its name, when the block ends well."""
+    """A file that is synced and gets its name when the block succeeds."""
     beside = target.with_name(f"{target.name}.tmp")
     yield beside
     sync(beside)
@@ -30,7 +30,7 @@ def atomic_file(target: Path) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """What was written of a file, or the names in a folder, are on the disk."""
+    """Sync a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

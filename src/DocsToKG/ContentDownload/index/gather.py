@@ -1,7 +1,7 @@
 """The second step of a build: the rows of each hash, of all sources, sorted into one file of the index.
 
-Of a record that was read several times the newest counts. Where an index is brought up to date, its rows stay but for
-those of records that were read anew or deleted. Promises: a file is there whole or not at all.
+Of a record that was read several times the newest counts. An update keeps the rows of the old index, except those of
+records that were read again or deleted. Promises: a file is complete or missing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Gather:
             db.execute(command)
 
     def leave_out(self, deleted: Sequence[Part], place: Path) -> None:
-        """The records that are named in files of ids, and those of the base that were read anew."""
+        """Leave out the records named in files of ids, and those of the old index that were read again."""
         fresh = [file for folder in self._scattered for file in folder.glob("*/bucket=*/*.parquet")]
         if fresh and self._base:
             self._db.execute(f"INSERT INTO changed SELECT DISTINCT source, record FROM {table_of(fresh)}")

@@ -1,7 +1,7 @@
 """A list joined with an index: each work gets what the index knows of it before it is queued.
 
-The whole list is joined at once, however long: its lines wait on the disk meanwhile, and come back in their order.
-Knows input lines and works; what travels with a work is read by `resolvers/index.py`.
+The whole list is joined at once, however long; its lines are spooled to disk meanwhile and keep their order. What is
+added to a work is read by `resolvers/index.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lists of any size, read into the database: CSV, Parquet, JSON lines (gz, zst), text, also from a bucket.
 
-The usual spellings are read there, some millions in a minute; what is written otherwise goes through the reader of
-identifiers that a pull has. Promises: a line stands for the work that a pull would take it for, or for none.
+SQL reads the usual spellings, millions a minute; the rest goes through the parser of identifiers. Promises: a line
+means the same work as in a pull, or none.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_list(db: Database, sources: Sequence[str], spill: Path) -> ListCounts:
 
 
 def is_table(source: str) -> bool:
-    """A file that the database reads itself, by its name."""
+    """Whether the database can read the file, by its name."""
     bare = source.lower()
     for suffix in _PACKED:
         bare = bare.removesuffix(suffix)
@@ -100,7 +100,7 @@ def _reader_of(db: Database, file: Path) -> tuple[str, list[str]]:
 
 
 def _name_the_rest(db: Database) -> None:
-    """What was written in an unusual way, by the reader of a pull."""
+    """Parse the texts that SQL did not recognise."""
     left = db.execute("SELECT DISTINCT text FROM said WHERE name IS NULL AND text IS NOT NULL").fetchall()
     if not left:
         return

@@ -1,7 +1,7 @@
-"""`index.json`: what an index holds, and which folder its files are in. Replacing it is what makes a new index.
+"""`index.json`: what an index holds and which folder its files are in. A new index is published by replacing it.
 
-Knows the layout of an index's folder and who may touch it: one writer, and readers whose files stay while they read.
-Promises: at every moment, also after kill -9, the folder holds the old index or the new one, whole.
+Knows the layout of an index's folder and its locks: one writer, and readers whose files stay while they read.
+Promises: at every moment, also after kill -9, the folder holds the old index or the new one, complete.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def read_manifest(root: Path) -> Manifest | None:
 
 
 def publish(root: Path, manifest: Manifest, files: Path) -> None:
-    """Make the files of `files` the index: in a folder of their own, named by one rename. What was before goes."""
+    """Make the files of `files` the index by one rename, and remove the old one."""
     target = root / manifest.folder
     (files / _READERS).touch()
     files.rename(target)
@@ -100,7 +100,7 @@ def publish(root: Path, manifest: Manifest, files: Path) -> None:
 
 
 def drop_old(root: Path, *, keep: str | None) -> None:
-    """Remove the files of earlier indexes, but for those that somebody reads: the next build sees to them."""
+    """Remove the files of earlier indexes; those that are being read are left to the next build."""
     for folder in root.glob(f"{_FILES}*"):
         if folder.name == keep:
             continue
@@ -110,7 +110,7 @@ def drop_old(root: Path, *, keep: str | None) -> None:
 
 @contextmanager
 def writing(root: Path) -> Iterator[None]:
-    """The one who may write. What a killed writer left beside the index is removed by the next."""
+    """Hold the writer's lock. Leftovers of a killed writer are removed."""
     root.mkdir(parents=True, exist_ok=True)
     try:
         with _locked(root / _LOCK, fcntl.LOCK_EX):
@@ -123,7 +123,7 @@ def writing(root: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """While it lasts nobody removes the files of this folder."""
+    """Keep the files of this folder from being removed."""
     try:
         with _locked(folder / _READERS, fcntl.LOCK_SH):
             yield

@@ -1,7 +1,7 @@
 """The files of a source: in a folder, by a pattern, in a bucket, in a tar archive.
 
-Knows names, sizes and where bytes are; not what is in them. A file that is elsewhere is fetched for the time it is
-read, so that a snapshot of any size needs room for some of its parts only.
+Knows names, sizes and locations, not contents. A remote file is fetched only while it is read, so that a snapshot of
+any size needs room for a few of its parts.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _in_bucket(source: str, address: str) -> list[Part]:
 
 @contextmanager
 def _bucket_errors(address: str) -> Iterator[None]:
-    """What a bucket does not give is the input's trouble, told by its address."""
+    """Report a bucket's errors as errors of the input, with its address."""
     try:
         yield
     except ContentDownloadError:

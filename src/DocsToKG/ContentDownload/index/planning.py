@@ -1,8 +1,7 @@
-"""What a list would come to, from an index alone: nothing is asked.
+"""Estimate what a list would cost, from an index alone and without any request.
 
-Counts works, copies, requests, bytes and hours at the limits that hold for each host. Knows the index and the limits;
-how it is shown is the command's. The first copy of each work is taken to be the one that is fetched: what fails on the
-way adds requests that nobody can know before.
+Counts works, copies, requests, bytes, and hours at the limits of each host. Assumes that the first copy of each work is
+the one that is fetched; failures add requests that cannot be known before.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from DocsToKG.ContentDownload.index.lists import ListCounts, read_list
 from DocsToKG.ContentDownload.index.reader import Access, Index
 
 TYPICAL_BYTES = 1_500_000  # of a paper as PDF, where no source announces a size
-# Who is asked of a work that the index does not know, and how often, until one names a copy or all have been asked.
+# Requests to each service for a work that the index does not know, at most.
 SERVICES: Mapping[str, int] = {
     "api.unpaywall.org": 1,
     "doi.org": 1,
@@ -36,7 +35,7 @@ SERVICES: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """What one host would be asked, and how long that takes at the rate that holds for it."""
+    """The requests to one host, and how long they take at its rate."""
 
     host: str
     requests: int
@@ -68,7 +67,7 @@ class ListPlan:
         return self.open * TYPICAL_BYTES
 
     def hosts(self, per_second: Callable[[str], float]) -> list[HostPlan]:
-        """Every host that would be asked, the one that takes longest first."""
+        """Every host that gets requests, the one that takes longest first."""
         plans = [HostPlan(host, count, per_second(host)) for host, count in self.requests.items()]
         return sorted(plans, key=lambda plan: -plan.hours)
 

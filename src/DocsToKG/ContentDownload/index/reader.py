@@ -1,7 +1,7 @@
-"""Read an index: what it knows of works, one by one or of a whole list at once.
+"""Read an index: look works up one by one, or join a whole list.
 
-Promises: an index that is replaced meanwhile is read to the end as it was; a work the index calls closed is told from
-one that it does not know; memory is bounded whatever the list.
+Promises: an index that is replaced meanwhile is read to the end as it was; closed and unknown works are told apart;
+memory is bounded whatever the list.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Index:
         self._stack.close()
 
     def _hold(self, stack: ExitStack) -> Manifest:
-        """The index of this moment, whose files stay until we are done."""
+        """Open the current index and keep its files from being removed."""
         for tries_left in reversed(range(_TRIES)):
             manifest = read_manifest(self.root)
             if manifest is None:

@@ -1,7 +1,7 @@
-"""The first step of a build: read files once, and put their rows aside by a hash of their identifier.
+"""The first step of a build: read files once and partition their rows by a hash of their identifier.
 
-Knows one batch of files at a time. Promises: a batch is there whole or not at all, under a name made of the files it
-was read from, so that it is read once however often the build is begun.
+Works on one batch of files at a time. Promises: a batch is complete or missing, under a digest of its files, so that it
+is read once however often the build is resumed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Scatter:
 
 
 def table_of(files: Iterable[Path]) -> str:
-    """Rows that were put aside. What the folder of a file is called is no column."""
+    """The partitioned rows, without a column from the name of the folder."""
     return f"read_parquet({listed(files)}, hive_partitioning=false)"
 
 

@@ -1,4 +1,4 @@
-"""Bytes from anywhere into numbered lines of text.
+"""Decode bytes into numbered lines of text.
 
 UTF-8 with or without mark, UTF-16, else Latin-1 line by line; any line ending. A line over the cap is dropped
 to its end without being held in memory, and says so. Streams that were handed in are left open.

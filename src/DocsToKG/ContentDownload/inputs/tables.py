@@ -1,4 +1,4 @@
-"""CSV and TSV: one paper per row, in the columns that say so.
+"""CSV and TSV: one paper per row, in the columns whose names say so.
 
 With known column names each row is read by them. Without, the first cell of a row that parses is the paper,
 and a first row in which nothing parses, above one in which something does, is taken for a header.
@@ -64,8 +64,8 @@ class _Row:
 class _Rows:
     """Rows that are not blank, each with the number of its first line.
 
-    A quoted cell may run over a few lines. One that runs on beyond belief, to the end, or over what reads as rows of
-    their own was never closed: its first line is a problem, and reading goes on right after it.
+    A quoted cell may span a few lines. One that spans more, reaches the end of the file or contains rows was never
+    closed: its first line is a problem, and reading resumes after it.
     """
 
     def __init__(self, lines: Iterable[Line], delimiter: str | None) -> None:

@@ -1,1 +1,1 @@
-"""Where might the PDF be? One file per source, and the names papers go by."""
+"""Sources that propose where the PDF of a paper is, one file each."""

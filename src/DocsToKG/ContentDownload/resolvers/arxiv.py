@@ -53,7 +53,7 @@ class ArxivResolver:
         )
 
     def _plans(self, arxiv_id: str) -> tuple[DownloadPlan, ...]:
-        """One file at two hosts: the main one, with its long pauses, is for when that for programs is out of reach."""
+        """One file at two hosts: the host for programs, then the main one, whose crawl delay is longer."""
         bases = (self._base, _MAIN_HOST) if self._base == ARXIV_PROGRAMS_HOST else (self._base,)
         return tuple(preprint_plan(arxiv_id, source=self.name, evidence="arxiv_id", base=base) for base in bases)
 
@@ -68,7 +68,7 @@ def _id_of(work: WorkArtifact) -> str | None:
 
 
 def _read(page: Page) -> tuple[WorkArtifact | None, str | None]:
-    """What the feed says of its one entry, and a note when it says nothing."""
+    """The entry of the feed, or a note when there is none."""
     # Atom from outside: no entities, no network, no huge trees.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
     try:

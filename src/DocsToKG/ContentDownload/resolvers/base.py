@@ -1,9 +1,8 @@
-"""What the sources are built from: their settings, the questions they ask of a service, and notes and plans.
+"""What sources are built from: settings, queries to a service, notes and plans.
 
-A source implements `api.ports.Resolver`: it proposes plans and notes, and never downloads a paper. A `JsonSource` says
-what its service knows a work by, at which address, and how it reads the object answered; the rest of it is data.
-Promises: an answer that is none is a note; the only exceptions are the client's, which raises `TransientFailure` for a
-service that is busy before anyone gets to read.
+A source implements `api.ports.Resolver`: it proposes plans and notes, and never downloads a paper. A `JsonSource`
+defines its queries, their addresses, and how an answer is read; the rest is data. Promises: a missing or malformed
+answer is a note; the only exceptions are the client's, which raises `TransientFailure` for a busy service.
 """
 
 from __future__ import annotations
@@ -47,15 +46,15 @@ class ResolverSettings:
         return bool((self.api_key or "").strip())
 
     def contact(self, parameter: str = "mailto") -> str:
-        """The query by which some services know whom to write to."""
+        """The query parameter with our contact address."""
         return f"?{parameter}={quote(self.email, safe='@')}" if self.email else ""
 
 
 class JsonSource(ABC, Generic[Query]):
-    """A service that answers questions about a work with a JSON object.
+    """A service that answers queries about a work with a JSON object.
 
-    `Query` is what it knows a work by: a DOI, a record's number. `service` is its name in notes, `check` what a user
-    whom it refuses should look at, `nothing_to_ask` why a work that gives no query is not asked about.
+    `Query` is what the service knows a work by: a DOI, a record's number. `service` is its name in notes, `check` tells
+    a user what to check when it refuses access, `nothing_to_ask` is the note for works without a query.
     """
 
     name: ClassVar[str]
@@ -72,7 +71,7 @@ class JsonSource(ABC, Generic[Query]):
 
     @abstractmethod
     def queries(self, work: WorkArtifact) -> Sequence[Query]:
-        """What to ask about, the surest first; the next is asked when the service does not know the one before."""
+        """The queries for a work, best first; the next is used when the service does not know the one before."""
 
     @abstractmethod
     def address(self, query: Query) -> str: ...
@@ -81,7 +80,7 @@ class JsonSource(ABC, Generic[Query]):
     def read(self, work: WorkArtifact, query: Query, record: Record) -> ResolverResult: ...
 
     def missing(self) -> str | None:
-        """Why nothing can be asked whatever the work: a key or an address is missing."""
+        """Why the source cannot be used at all: a key or a contact address is missing."""
         return None
 
     def applies_to(self, work: WorkArtifact) -> str | None:
@@ -120,7 +119,7 @@ class DoiSource(JsonSource[str]):
 
 
 def only_note(note: str, work: WorkArtifact | None = None) -> ResolverResult:
-    """The result of a source that proposes nothing."""
+    """A result without plans."""
     return ResolverResult(notes=(note,), work=work)
 
 
@@ -132,7 +131,7 @@ def result_of(
 
 
 def status_note(status: int, service: str, check: str) -> str:
-    """The note for an answer that is no record; `check` tells the user of a refused call what to look at."""
+    """The note for a status other than 200; `check` tells the user what to check when access is refused."""
     if status == 404:
         return NOT_IN_INDEX
     if status == 410:
@@ -153,7 +152,7 @@ def wrong_article(said: object) -> str:
 
 
 def other_paper(work: WorkArtifact, said: WorkArtifact, *, by: Sequence[str] = _IDENTIFIERS) -> str | None:
-    """A note when the answer is about another paper than `work`; silence on both sides is no contradiction.
+    """A note when the answer is about another paper than `work`; a missing identifier is no contradiction.
 
     `by` are the identifiers that decide, the strongest first.
     """
@@ -181,8 +180,8 @@ def phrase(text: str) -> str:
 
 
 def unique_plans(plans: Iterable[DownloadPlan]) -> tuple[DownloadPlan, ...]:
-    """In order, each address once, whatever its spelling and session; of versions the newest first. Addresses that
-    cannot be asked for are left out."""
+    """In order, each address once, whatever its spelling and session; of versions the newest first. Unusable
+    addresses are left out."""
     return tuple(unique_links(plans, lambda plan: plan.url))
 
 

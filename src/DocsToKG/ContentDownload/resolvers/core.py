@@ -1,6 +1,6 @@
-"""CORE: copies in repositories, by DOI. The service answers nobody without a key, so without one it is not asked.
+"""CORE: copies in repositories, by DOI. The service requires a key; without one it is not queried.
 
-Its `downloadUrl` may be the file, a page, or arXiv's abstract: links are sorted by their looks. Links back into its
+Its `downloadUrl` may be the file, a page, or arXiv's abstract: links are classified by their form. Links back into its
 API are left out; they lead nowhere, or away from the host that may see the key.
 """
 

@@ -1,10 +1,10 @@
 """Crossref: the links, licences and notices that a publisher registered for a DOI.
 
-One look-up per work. A registered link is no statement of open access; the licence in force is, and goes with the plan.
+One look-up per work. A registered link does not mean open access; the licence in force does, and is put into the plan.
 A licence is in force from its `start`, which already contains `delay-in-days`: the days from publication to `start`.
 Licences for text mining (`tdm`) and for sharing (`stm-asf`) say nothing about reading. Without an open licence, links
-of a work that is known to be closed are left out, as are those to services that answer members with a key alone. Who is
-refused with 403 has been blocked by hand: nothing more is asked in this run.
+of a work that is known to be closed are left out, as are links to services that require a member's key. Status 403
+means that an operator has blocked us: no further query is sent in this run.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class CrossrefResolver(DoiSource):
         return unique_plans(found)[:_MOST_PLANS]
 
     def _at_its_society(self, message: Record, licences: list[Licence]) -> Iterator[DownloadPlan]:
-        """Newer DOIs of Elsevier's do not tell the journal; the registered number does, and some have own hosts."""
+        """Newer Elsevier DOIs do not name the journal, the registered PII does; some journals have own hosts."""
         pii = pii_of(message)
         for _, address in shipped_rules().guesses(doi_of_pii(pii)) if pii is not None else ():
             yield DownloadPlan(
@@ -149,7 +149,7 @@ class Licence:
 
 
 def licences_in_force(message: Record, today: date) -> list[Licence]:
-    """Those whose start has come; one without a readable start is taken at its word."""
+    """Licences whose start has come, or whose start cannot be read."""
     return [
         licence
         for licence, start in _licences(message)
@@ -252,7 +252,7 @@ def _numbers(moment: Record) -> list[int]:
 
 
 def _links(message: Record) -> list[Record]:
-    """Links meant for everybody's programs before those for one checking service."""
+    """Links for all programs before those for similarity checking."""
     return sorted(message.objects("link"), key=lambda link: link.text("intended-application") == "similarity-checking")
 
 

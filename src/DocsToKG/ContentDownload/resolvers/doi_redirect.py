@@ -1,8 +1,8 @@
 """doi.org: follow the DOI to the publisher and take the PDF, or the full-text links of the page reached.
 
-The client follows the redirects, each on its own host's terms; pages that only point on (link hubs, choosers,
-refreshing stubs) are followed here, at most two. Addresses that rules build from the DOI alone are guesses: they come
-last, or stand alone where the page could not be read.
+The client follows the redirects by the rules of each host; pages that only lead on (link hubs, choosers, refresh
+stubs) are followed here, at most two. Addresses built from the DOI by rules are guesses: they come last, or alone where
+the page could not be read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DoiRedirectResolver:
         return visits.with_metadata(ResolverResult(plans, notes, result.work, result.supplements))
 
     def guesses(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
-        """Where rules put the file of this DOI; nobody said that it is there."""
+        """The addresses that rules build for the file of this DOI."""
         known = facts_at(work, f"{DEFAULT_BASE_URL}/{work.doi}")
         only_open = work.oa_status in _CLOSED_AT_THE_PUBLISHER
         for rule, address in self._rules.guesses(work.doi or "", only_open=only_open, min_share=self._min_share):
@@ -84,6 +84,6 @@ class DoiRedirectResolver:
 
 
 def _is_worth_it(guess: DownloadPlan, notes: tuple[str, ...]) -> bool:
-    """Not where the paper is unknown or for sale, and not on a host that has just taken us for a robot."""
+    """Not where the paper is unknown or behind a paywall, and not on a host that has just sent a challenge."""
     challenge = f"{Reason.CHALLENGE}: {host_of(guess.url)}"
     return not any(note == challenge or note.partition(":")[0] in _NO_GUESS_AFTER for note in notes)

@@ -1,8 +1,7 @@
 """Europe PMC: open full text by DOI, PMCID or PMID, preprints included.
 
-One search per identifier until one is known. Of the links only those marked as open (`OA`) or free (`F`) are of use:
-PDFs become plans; articles that Europe PMC renders itself can be asked for in a second way, and as XML. A record about
-another DOI gives nothing.
+One search per identifier until one is known. Only links marked as open (`OA`) or free (`F`) are used: PDFs become
+plans; articles that Europe PMC renders have a second address, and XML. A record about another DOI gives nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """fatcat: archived copies of a paper, with the hashes of the files.
 
 One look-up by the strongest identifier known. Copies in archives come first and carry the hash, because an archive
-serves the very bytes that were hashed; a live address may have been stamped or replaced since, so its bytes are
-proved like any other's.
+serves the very bytes that were hashed; the file at a live address may have been stamped or replaced since.
 """
 
 from __future__ import annotations

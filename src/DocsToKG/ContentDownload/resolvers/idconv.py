@@ -25,7 +25,7 @@ class IdConverter(JsonSource[str]):
         return [named] if named is not None else []
 
     def applies_to(self, work: WorkArtifact) -> str | None:
-        """Other sources know papers by their DOI, so that nobody need be asked for one who has it."""
+        """A work with a DOI alone needs no conversion: the other sources query by DOI."""
         return None if work.pmcid or work.pmid else self.nothing_to_ask
 
     def address(self, query: str) -> str:

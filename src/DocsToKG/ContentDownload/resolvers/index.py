@@ -1,7 +1,7 @@
-"""The offline index: copies that were joined to the work when its list was queued. Nobody is asked.
+"""The offline index: copies that were joined to the work when its list was queued. No request is sent.
 
-Kept in the work's metadata under `index`: what the index says of its access, when it was built, and the copies with
-their evidence. Who builds and joins it is `ContentDownload.index`; nothing here needs its libraries.
+The work's metadata hold under `index` the access that the index reports, when it was built, and the copies with their
+evidence. `ContentDownload.index` builds and joins the index; nothing here needs its libraries.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _plans(copies: Iterable[Record]) -> Iterator[DownloadPlan]:
 
 
 def _learned(work: WorkArtifact, copies: list[Record]) -> WorkArtifact:
-    """What the copies tell the other sources: pages to look at, whose files have which licence, names of deposits."""
+    """What the other sources can use: pages to visit, facts about copies, ids of deposits."""
     # The page of a copy whose file is named is worth a visit where no other copy has only a page: it stands at the host
     # that has just refused the file.
     alone = [copy for copy in copies if copy.text("kind") == "page"]

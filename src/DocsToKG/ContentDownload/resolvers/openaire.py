@@ -87,7 +87,7 @@ def _facts(copy: Record, address: str) -> CopyFacts:
 
 
 def _open_copies(record: Record) -> list[Record]:
-    """Those open by their own word, and those that say nothing about it."""
+    """The copies reported as open, and those without a report."""
     copies = record.objects("instances", at_most=_MOST_COPIES)
     return [copy for copy in copies if not _access(copy).startswith(_CLOSED)]
 

@@ -1,8 +1,8 @@
 """OpenAlex: the open copies of a work by DOI, OpenAlex id or PMID.
 
-One look-up of a single entity, which the service does not charge for. Its own cached copy it does charge for, and
-gives to holders of a key: that one comes last. In its records PMC copies carry no PMCID but a page address without the
-prefix, an open location may have no PDF, and ids of copies have a scheme of their own (`pmh:oai:...`, `pmid:...`).
+One look-up of a single entity, which is free of charge. The copy that OpenAlex caches requires a key and is charged
+for: it comes last. In its records PMC copies carry no PMCID but a page address without the prefix, an open location may
+have no PDF, and ids of copies have a scheme of their own (`pmh:oai:...`, `pmid:...`).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OpenAlexResolver(JsonSource[str]):
         return result
 
     def _remember(self, entities: Iterable[str], result: ResolverResult) -> None:
-        """Who asked which paper is meant asks for its copies next, by another of its names."""
+        """Keep the result for the next look-up of the work, which may use another identifier."""
         with self._lock:
             self._results |= dict.fromkeys(entities, result)
             while len(self._results) > _REMEMBERED:

@@ -1,8 +1,8 @@
 """PubMed Central: the files of an open article in PMC's bucket, by PMCID.
 
-Asks which versions there are, then for the metadata of the newest, and of older ones while the newer is an author's
-manuscript, retracted or another paper's. A page address at PMC is as good as its PMCID. The retired OA service and
-the article pages, which give programs nothing, are never asked. Files are named as
+Lists the versions, then fetches the metadata of the newest, and of older ones while the newer is an author's
+manuscript, retracted or another paper's. A page address at PMC gives the PMCID. The retired OA service and the article
+pages, which serve nothing to programs, are never requested. Files are named as
 `s3://pmc-oa-opendata/PMC1.1/PMC1.1.pdf?md5=<hex>`; one outside its version's own folder is left out.
 """
 

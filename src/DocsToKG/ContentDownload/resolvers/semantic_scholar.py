@@ -1,7 +1,7 @@
 """Semantic Scholar: one open PDF of a paper, found by DOI, arXiv id, PMID or PMCID, and the paper's other names.
 
-The link may be empty, a page, or stand on arXiv's main host; it is sorted by its looks, and tried when it is not
-plainly a page. Without a key all the world shares one pool, so being told to come back later is normal.
+The link may be empty, a page, or on arXiv's main host; it is classified by its form, and tried unless it is clearly a
+page. Without a key all clients share one rate limit, so 429 is normal.
 """
 
 from __future__ import annotations

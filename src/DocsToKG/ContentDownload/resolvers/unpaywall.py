@@ -1,8 +1,7 @@
 """Unpaywall: the open copies of a Crossref DOI.
 
-Asks one address per work and uses every location it names: PDF links become plans, landing pages go into the work
-for the landing source, and repository ids give the arXiv id or PMCID for theirs.
-Not in the index means "ask another source", not "not open".
+One query per work. Uses every location of the answer: PDF links become plans, landing pages go into the work for the
+landing source, and repository ids give the arXiv id or PMCID. A DOI that is not in the index may still be open.
 """
 
 from __future__ import annotations

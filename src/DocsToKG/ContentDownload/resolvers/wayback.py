@@ -1,10 +1,10 @@
-"""The Wayback Machine: stored answers of the addresses at which a paper is no longer to be had.
+"""The Wayback Machine: stored responses of addresses at which a paper is no longer available.
 
-Asks the capture index about at most three addresses, and proposes the raw replay of captures that may be PDFs. The
-bytes decide whether they are; the index's digest is that of the stored payload, which may be compressed, so it is no
-checksum. The index allows few questions a minute: pages are asked about only where no address of a file is known. It
-answers with rows in JSON, the first of which names the columns.
-An address that its owner refused, by robots.txt or for legal reasons, is not looked up: an archive is no way around.
+Queries the capture index for at most three addresses, and proposes the raw replay of captures that may be PDFs. The
+index's digest is that of the stored payload, which may be compressed, so it is no checksum. The index allows few
+queries a minute: pages are looked up only where no address of a file is known. It answers with rows in JSON, the
+first of which names the columns. Addresses that their owner refuses, by robots.txt or for legal reasons, are
+not looked up.
 """
 
 from __future__ import annotations

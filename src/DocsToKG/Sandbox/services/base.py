@@ -1,4 +1,4 @@
-"""What every service of the sandbox shares: the world, the limits, the time, and how often each thing was tried."""
+"""What every service of the sandbox shares: the world, the limits, the clock, and the number of tries."""
 
 from __future__ import annotations
 

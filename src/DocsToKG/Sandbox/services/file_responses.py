@@ -1,4 +1,4 @@
-"""Serve one copy of a work: the PDF as HTTP has it, or what its fault makes of it.
+"""Serve one copy of a work: the PDF over HTTP, or the response that its fault makes.
 
 Knows validators, conditional and ranged requests (RFC 9110 sections 13 and 14), and every fault of a file or of the
 host it lies on. Does not know which service asked.

@@ -1,7 +1,6 @@
-"""Indexes that know less: DOAJ, OpenAIRE, DataCite, fatcat, CORE, HAL and OSTI, each in the shape of its namesake.
+"""Indexes with few records: DOAJ, OpenAIRE, DataCite, fatcat, CORE, HAL and OSTI, each in the form of the original.
 
-DOAJ knows the landing pages of gold works, OpenAIRE those of copies in repositories. The others answer that they know
-nothing, which is what most works meet there.
+DOAJ knows the landing pages of gold works, OpenAIRE those of copies in repositories. The others know no work.
 """
 
 from __future__ import annotations

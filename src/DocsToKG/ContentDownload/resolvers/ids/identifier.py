@@ -1,12 +1,12 @@
 """Which paper does this text name? DOIs, arXiv ids, PMCIDs, PMIDs, OpenAlex ids and URLs in their usual spellings.
 
-Pure: no network, no files. Promises: equal works under different spellings get one `work_id`, and
-what is not an identifier is refused with the reason and a way out, never guessed.
+Pure: no network, no files. Promises: equal works under different spellings get one `work_id`; a text that
+is no identifier is refused with a reason and a hint, never guessed.
 
 Choices made here: DOIs are lower case and ASCII; a raw `#` or `?` ends a doi.org URL as in a browser, but is kept in a
-bare DOI; an arXiv DOI is its arXiv id; who writes the version of an arXiv id means that version, which is a work of its
-own; its subject class makes no other work; the page of a repository stands for the DOI that its address carries; what a
-library's proxy or a link resolver stands in front of is what was meant.
+bare DOI; an arXiv DOI is its arXiv id; an arXiv id with a version means that version, which is a work of its own; its
+subject class does not matter; the page of a repository means the DOI that its address carries; the address of a
+library's proxy or a link resolver means its target.
 """
 
 from __future__ import annotations

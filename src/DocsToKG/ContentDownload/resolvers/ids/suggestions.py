@@ -1,4 +1,4 @@
-"""Why a text is no identifier, and the likeliest thing that was meant, in words for the person who wrote it. Pure."""
+"""Why a text is no identifier, and what was probably meant, for the message to the user. Pure."""
 
 from __future__ import annotations
 

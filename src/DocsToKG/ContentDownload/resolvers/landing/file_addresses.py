@@ -1,7 +1,7 @@
-"""Better addresses for the file an address stands for. Pure rules on URLs; those of single sites are data.
+"""Rewrite an address to that of the file it shows. Pure rules on URLs; those of single sites are data.
 
-Viewers become files, and copies on arXiv are asked for where programs are welcome. PMC's pages serve
-no files to programs, so an address there is worth its PMCID and nothing else.
+Viewers become files, and copies on arXiv move to the host for programs. PMC's pages serve no files to programs, so an
+address there only gives its PMCID.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Links that are one, and links that differ in their version alone.
+"""Recognise equal links, and links that differ in their version alone.
 
-Pure. A session token says who asks and not for what, so links that differ in it are one; it stays in the address that
-is asked for. Of the versions of one paper the newest comes first. Promises: linear time; what is no address is its own.
+Pure. Links that differ only in a session token are equal; the token stays in the address that is requested. Of the
+versions of one paper the newest comes first. Promises: linear time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def link_key(url: str) -> str:
 
 
 def without_session(url: str) -> str:
-    """The address without what only says who asks."""
+    """The address without session tokens and signatures."""
     path, _, query = url.partition("?")
     if ";" in path or "/(" in path:
         path = _PATH_TOKEN.sub("", path)
@@ -47,7 +47,7 @@ def without_session(url: str) -> str:
 
 
 def newest_first(items: Sequence[_Item], address: Callable[[_Item], str]) -> list[_Item]:
-    """The items in their order, but where several are versions of one, the newest stands first among their places."""
+    """The items in their order, but versions of one link are sorted among their positions, the newest first."""
     if len(items) < 2:
         return list(items)
     places: dict[str, list[int]] = defaultdict(list)
@@ -63,7 +63,7 @@ def newest_first(items: Sequence[_Item], address: Callable[[_Item], str]) -> lis
 
 
 def unique_links(items: Iterable[_Item], address: Callable[[_Item], str]) -> list[_Item]:
-    """Each link once, whatever its spelling; what cannot be asked for is left out."""
+    """Each link once, whatever its spelling; unusable addresses are left out."""
     kept: dict[str, _Item] = {}
     for item in items:
         try:

@@ -1,8 +1,8 @@
 """bioRxiv and medRxiv: the newest version of a preprint, or the one asked for, as PDF and as JATS XML.
 
-Asked for the servers' own DOIs, which share a prefix with journals of Cold Spring Harbor, and for their pages. Which of
-the two servers has a preprint is not in its DOI; the length of its number tells where to ask first. A version (`v2`)
-is no part of the DOI, though their pages write it so.
+Queried for the servers' own DOIs, which share a prefix with journals of Cold Spring Harbor, and for their pages. A DOI
+does not name its server; the length of its number tells which to query first. A version (`v2`) is not part of the DOI,
+though pages write it so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """DataCite: the address and licence of a DOI that DataCite registered.
 
-Asked for prefixes known to be DataCite's and to hold papers; the list is data and grows. Most records give a page, for
-the landing source. Preprints of OSF need no question: their file has a fixed address, which is only a guess until
-somebody answers there.
+Queried for prefixes known to be DataCite's and to hold papers; the list is data. Most records give a page, for the
+landing source. Preprints of OSF need no query: their file has a fixed address, which is a guess.
 """
 
 from __future__ import annotations

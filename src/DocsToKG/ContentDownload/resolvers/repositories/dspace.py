@@ -2,7 +2,7 @@
 
 Any university may run it, so there is no address of the service: the host comes from the page of an item, from an OAI
 id that an index gives (`dspace_item` in the metadata), or from the registry of handles. A host that does not answer as
-DSpace does is not asked again. Promises: at most three questions per work.
+DSpace does is not queried again. Promises: at most three queries per work.
 """
 
 from __future__ import annotations

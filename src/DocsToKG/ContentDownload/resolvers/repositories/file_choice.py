@@ -1,8 +1,8 @@
 """Which of a deposit's files is the paper?
 
-Knows what supplements and covers are called, and that a paper is often called after its title. Pure: looks at names,
-types and sizes alone; the proof of the downloaded bytes decides.
-Promises: a word of the title is never held against a file, and where nothing tells many files apart none is chosen.
+Knows usual names of supplements and covers, and that papers are often named after their title. Pure: compares names,
+types and sizes; the validation of the downloaded bytes decides.
+Promises: a word of the title never excludes a file; of many files that cannot be told apart none is chosen.
 """
 
 from __future__ import annotations

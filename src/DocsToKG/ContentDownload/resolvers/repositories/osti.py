@@ -1,7 +1,7 @@
 """OSTI: full text of research paid for by the US Department of Energy.
 
-A page there names a record; else the DOI is looked up, that of another house only if the option `by_doi` is on. The
-full text is named by the record; records without that link have none.
+A page there names a record; else the DOI is looked up, one that is not OSTI's only with the option `by_doi`. The record
+links to the full text; records without that link have none.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def parse_rules(text: str, name: str) -> SiteRules:
 
 
 def _is_deep(text: str) -> bool:
-    """Parts within parts within parts: the loader in C calls itself for each, until the process dies of it."""
+    """Whether the text is nested so deeply that the recursion of the C loader would end the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
