@@ -232,7 +232,7 @@ def test_an_export_that_fails_leaves_the_old_file(corpus: Corpus, tmp_path: Path
 def test_takedown_list_and_undo(corpus: Corpus) -> None:
     done = run("takedown", "--reason", "asked by\nthe author", "10.1/B", "--run", corpus.root, "--ticket", "T-1")
     assert done.exit_code == 0, done.output
-    assert f"also stand for: {C}" in done.stderr
+    assert f"these works share them: {C}" in done.stderr
     again = run("takedown", "add", B, "--run", corpus.root, "--reason", "x")
     assert "already" in again.stdout
     [listed] = json.loads(run("takedown", "list", "--run", corpus.root, "--json").stdout)
@@ -300,7 +300,7 @@ def test_what_names_no_work_is_not_taken_down(corpus: Corpus, text: str) -> None
 def test_a_work_nobody_knows_is_refused_in_advance_with_a_warning(corpus: Corpus) -> None:
     done = run("takedown", "10.9/never", "--reason", "x", "--run", corpus.root)
     assert done.exit_code == 3
-    assert "Warning: this folder knows no such work, so nothing was removed" in done.stderr
+    assert "Warning: this folder has no such work, so nothing was removed" in done.stderr
     assert run("takedown", "10.9/never", "--reason", "x", "--run", corpus.root).exit_code == 0, "it stands already"
     told = run("takedown", "10.9/other", "--reason", "x", "--run", corpus.root, "--json")
     assert (told.exit_code, json.loads(told.stdout)["known"]) == (3, False)

@@ -114,6 +114,6 @@ def test_planned_on_the_command_line_without_a_contact(oa: Path, monkeypatch: py
     assert plan["hosts"][0]["host"] == "host0.example.org"
     told = runner.invoke(app, ["plan", "10.5555/work.0", "--index", str(oa)])
     assert told.exit_code == 0
-    assert "nothing was asked" in told.stdout
+    assert "no service was asked" in told.stdout
     told = runner.invoke(app, ["plan", "10.5555/work.0", "--index", str(oa), "--license", "cc0"])
     assert told.exit_code == 2

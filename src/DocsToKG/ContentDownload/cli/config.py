@@ -100,7 +100,7 @@ def set_(
 
 
 def _is_good_without() -> bool:
-    """Whether the user's file is in order as it stands, so that what is wrong was given with the command."""
+    """Whether the user's file is valid, so that the fault is in the command's arguments."""
     import os
 
     from DocsToKG.ContentDownload.config.environment import user_file_path
@@ -189,7 +189,7 @@ def _print_explanation(explanation: Explanation) -> None:
     if not console.is_terminal:
         # A file or a pipe has no width; nothing may be cut off there.
         console.width = 120
-    console.print("Sources, in the order they are asked:")
+    console.print("Sources, in the order in which they are queried:")
     console.print(_source_table(explanation))
     factor = "" if explanation.rate_factor == 1 else f" (rates times {explanation.rate_factor:g})"
     console.print(f"\nLimits per host{factor}:")

@@ -1,4 +1,4 @@
-"""The console beside a run: the service over the ledger of the run, on this machine only, until the run ends."""
+"""Serve the console over the ledger of a run, on this machine only, until the run ends."""
 
 from __future__ import annotations
 

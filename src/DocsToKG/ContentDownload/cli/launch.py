@@ -1,6 +1,6 @@
-"""What every command that obtains papers shares: its options as settings, the contact address, driving a run.
+"""What the commands that download papers share: paths of a folder, the contact address, driving a run.
 
-Knows the order (load, enqueue, run with a display, report) and the exit codes; knows nothing of single commands.
+Knows the order (load, enqueue, run with a display, report) and the exit codes; does not know single commands.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def load_settings(
 def opened(
     cfg: ContentDownloadConfig, *, max_run_bytes: int | None = None, run_id: str | None = None
 ) -> Iterator[DownloadRun]:
-    """A run of a command that has --out, which is the way out of a folder that is in use."""
+    """A run of a command that has --out; when the folder is in use, the error suggests another --out."""
     from DocsToKG.ContentDownload.errors import FolderInUse
     from DocsToKG.ContentDownload.runner import DownloadRun
 
@@ -103,8 +103,8 @@ def drive(
     as_json: bool = False,
     way_on: str | None = None,
 ) -> ExitCode:
-    """Enqueue the lines or the works of the query, run with a display, report. With neither, a list of this folder that
-    was begun is gone on with. Ctrl+C ends it early without losing anything."""
+    """Enqueue the lines or the works of the query, run with a display, report. With neither, continue the folder's own
+    list. Ctrl+C ends the run early and loses nothing."""
     from DocsToKG.ContentDownload.cli.progress import Progress
     from DocsToKG.core.process import ours_alone
 
@@ -150,7 +150,7 @@ def _fill(
     retry_failed: bool,
     quiet: bool,
 ) -> str | None:
-    """Put the works on the ledger; returns why a list had to stop early."""
+    """Enqueue the works; returns why a listing stopped early."""
     if lines is not None:
         run.enqueue(lines, retry_failed=retry_failed, watch=_reading(quiet))
         return None
@@ -210,7 +210,7 @@ def _listing(quiet: bool) -> Callable[[int, int | None], None]:
 
 
 def _ask_contact() -> None:
-    """The services are told who asks; some refuse to answer otherwise."""
+    """Services receive the contact address; some refuse requests without one."""
     from DocsToKG.ContentDownload.config.loader import set_user_value
     from DocsToKG.ContentDownload.errors import ConfigError
 

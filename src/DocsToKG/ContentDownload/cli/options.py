@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as the command line sees it, with the fields of each group in the group's place."""
+    """The command with each group parameter replaced by the fields of the group."""
     shown: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():

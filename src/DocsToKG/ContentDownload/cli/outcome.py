@@ -108,7 +108,7 @@ def _print_unproved(result: RunResult) -> None:
 
 
 def _print_later(result: RunResult) -> None:
-    """Works that were tried and may only be had later; what was not begun yet has nothing to tell."""
+    """Works that were tried and are retried later; works that have not started are not listed."""
     from DocsToKG.ContentDownload.runner.rows import LATER
 
     later = [row for row in result.rows if row.outcome == "pending" and (row.reason or "").startswith(LATER)]
@@ -119,7 +119,7 @@ def _print_later(result: RunResult) -> None:
 
 
 def _is_out_of_reach(result: RunResult, figures: Figures) -> bool:
-    """Hosts were asked and none has answered. Those that failed at once are not counted as asked."""
+    """Whether every request failed to reach its host. A connection that fails at once is not counted as a request."""
     from DocsToKG.ContentDownload.api.types import Reason
 
     was_asked = figures.requests or any(f"({Reason.CONN_ERROR})" in (row.reason or "") for row in result.rows)

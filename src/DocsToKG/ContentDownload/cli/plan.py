@@ -1,4 +1,4 @@
-"""`content plan` and `--dry-run`: where each paper could be had and how much it would come to, without fetching it."""
+"""`content plan` and `--dry-run`: where each paper is available, and the size of the download."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def plan(
 
 
 def _joined(cfg: ContentDownloadConfig, lines: Iterable[InputLine]) -> Iterable[InputLine]:
-    """The lines with what the index knows of their works, where one is configured."""
+    """The lines, joined with the index where one is configured."""
     if cfg.index.path is None:
         return lines
     from DocsToKG.ContentDownload.index.engine import Limits
@@ -159,7 +159,7 @@ def _usable(lines: Iterable[InputLine], total: _Sum) -> Iterator[WorkArtifact]:
 
 
 def looked_up(pipeline: ResolverPipeline, works: Iterable[WorkArtifact]) -> Iterator[tuple[WorkArtifact, Candidates]]:
-    """In the order of the works, a few of them looked up at once."""
+    """The candidates of the works, in their order; several works are looked up at the same time."""
     pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="plan")
     asked: deque[tuple[WorkArtifact, Future[Candidates]]] = deque()
     try:

@@ -22,7 +22,7 @@ _OF_A_USER = ("arxiv.org",)  # whose limits hold for all machines of a user toge
 
 
 def plan_from_index(cfg: ContentDownloadConfig, sources: list[str], *, as_json: bool) -> None:
-    """Print the plan of the list; exit code 3 when works cannot be had."""
+    """Print the plan of the list; exit code 3 when some works have no open copy."""
     from DocsToKG.ContentDownload.index.engine import Limits
     from DocsToKG.ContentDownload.index.planning import plan_list
 
@@ -41,7 +41,7 @@ def plan_from_index(cfg: ContentDownloadConfig, sources: list[str], *, as_json: 
 
 
 def _rate_of(cfg: ContentDownloadConfig) -> Callable[[str], float]:
-    """Requests a second that a host may be asked, by the limits of the configuration."""
+    """The requests per second that the configured limits allow for a host."""
     from DocsToKG.ContentDownload.config.rules import host_rules
 
     default, hosts = host_rules(cfg)
@@ -79,14 +79,14 @@ def _as_json(plan: ListPlan, hosts: list[HostPlan]) -> dict[str, Any]:
 def _print(plan: ListPlan, hosts: list[HostPlan], *, asks: bool) -> None:
     works = plan.lines.works
     typer.echo(
-        f"{works:,} works in {plan.lines.lines:,} lines, by the index built at {plan.built_at}; nothing was asked."
+        f"{works:,} works in {plan.lines.lines:,} lines, by the index built at {plan.built_at}; no service was asked."
     )
-    rest = "services will be asked for them" if asks else "nobody will be asked for them"
+    rest = "a pull asks services for them" if asks else "a pull does not ask services for them"
     print_table(
         ("", "works", "why"),
         [
             ("open", f"{plan.open:,}", f"{plan.copies:,} copies are known"),
-            ("closed", f"{plan.closed:,}", "cannot be had: the index's sources know of no open copy"),
+            ("closed", f"{plan.closed:,}", "not available: the index's sources list no open copy"),
             ("unknown to the index", f"{plan.unknown:,}", rest),
             ("lines without identifier", f"{plan.lines.unusable:,}", "name no paper"),
         ],

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live display on a terminal, a plain line now and then elsewhere.
+"""Progress of a run: a live display on a terminal, a plain line every ten seconds elsewhere.
 
 The display is a bar and three lines, each cut to the width of the terminal rather than wrapped.
 """
@@ -27,7 +27,7 @@ Watch = Callable[["RunStatus"], None]
 
 
 class Progress:
-    """`with Progress(...) as watch`: `watch(status)` shows how things stand."""
+    """`with Progress(...) as watch`: `watch(status)` shows the status."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet

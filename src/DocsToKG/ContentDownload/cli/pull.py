@@ -280,7 +280,7 @@ def read(
     most: int | None = None,
     refuses: Callable[[WorkArtifact], str | None] = lambda work: None,
 ) -> Iterator[InputLine]:
-    """The entries of what was given, up to `most` works, those not counted that a filter `refuses` as they stand."""
+    """The entries of the input, up to `most` works; works that a filter `refuses` before look-up do not count."""
     from DocsToKG.ContentDownload.errors import InputError
     from DocsToKG.ContentDownload.inputs import read_inputs
 

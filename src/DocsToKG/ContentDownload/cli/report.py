@@ -84,7 +84,7 @@ def report(
 
 
 def _form(format: ReportFormat | None, out: Path | None, as_json: bool) -> ReportFormat:
-    """The form that was named, or that the name of the file asks for."""
+    """The format that was named, or that the file's name asks for."""
     if as_json and format not in (None, "json"):
         raise typer.BadParameter(f"--json is another form than --format {format}")
     if as_json or format is not None or out is None:

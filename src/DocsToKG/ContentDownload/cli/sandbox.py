@@ -113,8 +113,8 @@ def refuse_gone_sandbox(cfg: ContentDownloadConfig) -> None:
         socket.create_connection((at.hostname, at.port), timeout=_LOOK_S).close()
     except OSError:
         raise RunError(
-            f"this run asks a small web on this machine, and nothing answers at {at.netloc}: a demo goes on with the "
-            f"same `content demo` command, another run once `content sandbox --port {at.port}` serves its web again"
+            f"this run uses the sandbox at {at.netloc}, and nothing answers there: continue a demo with the same "
+            f"`content demo` command, and another run after starting `content sandbox --port {at.port}` again"
         ) from None
 
 

@@ -1,6 +1,6 @@
 """Signals that ask a command to stop.
 
-`timeout` sends its signal to the program and then to its group: two that come together are one wish.
+`timeout` signals the program and then its group: two signals that arrive together count as one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def heeding(wished: Callable[[int], None]) -> Iterator[None]:
-    """For the block, `wished` hears of each wish to stop, the first with 1, and then it counts as Ctrl+C."""
+    """Within the block, each signal calls `wished` with its number, from 1, and then counts as Ctrl+C."""
     times: list[float] = []
 
     def hear(*_: object) -> None:

@@ -1,7 +1,7 @@
 """Text and tables for a terminal.
 
-Knows that values may come from outside: nothing printed here can carry markup or control codes to the reader's
-terminal. Does not know what a table is about. Imports its library when something is printed.
+Values may come from outside: nothing printed here carries markup or control codes to the reader's terminal. Imports
+its library when something is printed.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def print_table(
     loud: Collection[int] = (),
     below: str | None = None,
 ) -> None:
-    """A table on standard output. Without named columns there is no head; the rows numbered in `loud` stand out. The
-    values of the column `below` follow the table, each on a line of its own that can be copied."""
+    """Print a table. Without named columns there is no header; rows numbered in `loud` are highlighted. The values of
+    the column `below` follow the table, each on a line of its own that can be copied."""
     console = _console()
     if below is None:
         console.print(new_table(columns, rows, title=title, loud=loud))

@@ -77,7 +77,7 @@ def add(
     else:
         typer.echo(f"{printable(entry.doc_id)} was {printable(entry.sentence)} already.")
     if is_new and not entry.sha256:
-        what = "no file of it was on record" if is_known else "this folder knows no such work"
+        what = "no file of it was on record" if is_known else "this folder has no such work"
         typer.echo(f"Warning: {what}, so nothing was removed. Did you mean another work, or another --run?", err=True)
         raise typer.Exit(ExitCode.INCOMPLETE)
 
@@ -88,7 +88,7 @@ def _tell(entry: Takedown) -> None:
     typer.echo(f"{printable(entry.doc_id)} {had}")
     typer.echo(f"Refused from now on: {printable(', '.join(entry.identifiers))}")
     if entry.kept_for:
-        typer.echo(f"The same bytes stay, as they also stand for: {printable(', '.join(entry.kept_for))}", err=True)
+        typer.echo(f"The bytes stay, because these works share them: {printable(', '.join(entry.kept_for))}", err=True)
 
 
 def list_(
@@ -163,8 +163,8 @@ def _open(run: Path, config: str | None) -> Iterator[Removal]:
 
 @contextmanager
 def held(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
-    """The folder, held so that no run writes to it meanwhile. Where a worker has it and neither record nor files are
-    in it, another folder does: the worker hears of the takedown by the record, within seconds."""
+    """The folder, locked so that no run writes to it at the same time. When a worker has locked it and neither record
+    nor files are in it, another folder serves: the worker reads the takedown from the record within seconds."""
     from DocsToKG.ContentDownload.catalog.paths import MANIFEST
     from DocsToKG.ContentDownload.errors import FolderInUse
     from DocsToKG.ContentDownload.run_folder import RunFolder

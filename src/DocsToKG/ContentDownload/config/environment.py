@@ -1,7 +1,7 @@
-"""Which settings the environment holds.
+"""Settings from environment variables.
 
-Knows the two prefixes, the short names and the usual names of credentials and proxies. Reads the mapping
-it is given, never the process. An empty variable counts as not set.
+Knows the two prefixes, the short names and the usual names of credentials and proxies. Reads the given mapping, never
+the process. An empty variable counts as not set.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Say what a configuration means: tiers, order, the state of every source, the limits.
+"""Explain a configuration: tiers, order, the state of every source, the limits.
 
-Knows the configuration and is told which sources are installed. Asks no network and prints nothing.
+Knows the configuration and the installed sources. Sends no request and prints nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SourceStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """One source as people see it. `tier` is None when nothing asks for it."""
+    """One source as people see it. `tier` is None when no tier uses it."""
 
     name: str
     long_name: str
@@ -125,7 +125,7 @@ def _status(rules: SourceRules, installed: Collection[str]) -> tuple[SourceStatu
 
 
 def _key(config: ContentDownloadConfig, rules: SourceRules) -> str | None:
-    """How the source stands with its key. The key itself is nobody's to read."""
+    """Whether the source's key is set; the key itself is never shown."""
     if "api_key" not in type(getattr(config.resolvers, rules.name)).model_fields:
         return None
     if (rules.api_key or "").strip():

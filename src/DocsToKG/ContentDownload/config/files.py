@@ -84,7 +84,7 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> None:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        way_out = "check who may write there, or name another place with XDG_CONFIG_HOME"
+        way_out = "check who may write there, or name another folder with XDG_CONFIG_HOME"
         raise ConfigError(f"{path}: cannot be written ({error.strerror}); {way_out}") from None
 
 

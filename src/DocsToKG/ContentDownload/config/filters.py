@@ -1,4 +1,4 @@
-"""Which works and copies the user does not want, decided on what is known before any file is asked for.
+"""Which works and copies the user does not want, decided by metadata before any file is requested.
 
 `FiltersConfig` are the settings, `Filters` the rule. Pure: a judgement is a sentence that names the filter, or None.
 A fact that nobody has told yet speaks against a copy, unless `unknown: keep` is set; it never speaks against a work as
@@ -27,10 +27,10 @@ _YEARS = re.compile(r"(?P<first>[0-9]{4})?\s*(?P<dash>[-:\u2013])?\s*(?P<last>[0
 
 
 class FiltersConfig(Section):
-    """Works and copies that are left out before a file is asked for. Nothing is left out unless set."""
+    """Works and copies that are left out before a file is requested. Nothing is left out by default."""
 
     license: Words = Field(
-        default=(), description="Licences wanted, like cc-by, cc0; a name without version stands for all versions."
+        default=(), description="Licences wanted, like cc-by, cc0; a name without version matches all versions."
     )
     oa_status: Words = Field(default=(), description=f"Statuses wanted, of {', '.join(OA_STATUSES)}.")
     version: Words = Field(default=(), description="Versions wanted, of published, accepted and submitted.")
@@ -121,7 +121,7 @@ class Filters:
         return None
 
     def refuses_told(self, licences: Collection[str]) -> str | None:
-        """Why a work is not wanted of whose copies these licences are told; None where none is told, as another source
+        """Why a work with copies under these licences is not wanted; None without any licence, because another source
         may know one."""
         if not self.licences or any(self._against_licence(said) is None for said in licences):
             return None
@@ -196,7 +196,7 @@ def _one_of(name: str, known: tuple[str, ...], what: str) -> str:
 
 
 def _covers(wanted: str, said: str) -> bool:
-    """A name without version stands for all its versions; a name nobody knows must be the same letter by letter."""
+    """A name without version matches all its versions; an unknown name must match exactly."""
     name = family(wanted)
     if name is None or name != family(said):
         return wanted.lower() == said.strip().lower()

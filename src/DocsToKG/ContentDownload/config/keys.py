@@ -41,7 +41,7 @@ ANY_KEY = "*"
 
 @dataclass(slots=True)
 class Node:
-    """A place in the key tree: a section with children, or a value. `ANY_KEY` stands for keys the user chooses."""
+    """A node of the key tree: a section with children, or a value. `ANY_KEY` matches keys that the user chooses."""
 
     children: dict[str, Node] = field(default_factory=dict)
     is_text: bool = False

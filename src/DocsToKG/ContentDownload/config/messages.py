@@ -1,4 +1,4 @@
-"""What is wrong with a setting, in the words of whoever wrote it.
+"""What is wrong with a setting, in the terms of a settings file.
 
 Knows pydantic's kinds of errors. Does not know which setting it was. Promises: no name of a class, no value.
 """

@@ -75,7 +75,8 @@ class DownloadConfig(Section):
     """How a file is fetched and checked."""
 
     atomic_write: Literal[True] = Field(
-        default=True, description="Always on: files are written beside, then named, so that no reader sees a part."
+        default=True,
+        description="Always on: a file is written under a temporary name, then renamed, so that no reader sees a part.",
     )
     verify_content_length: Literal[True] = Field(
         default=True, description="Always on: a body whose length is not the announced one is refused."
@@ -98,7 +99,7 @@ class DownloadConfig(Section):
 
     supplements: bool = Field(
         default=False,
-        description="Store the files beside a paper too, that its page, PubMed Central or its deposit names; "
+        description="Also store the supplements that a paper's page, PubMed Central or its deposit lists; "
         "nothing proves them but their length and published digest.",
     )
     max_supplements: int = Field(default=20, ge=1, le=1000, description="Most such files of one paper.")
@@ -117,7 +118,9 @@ class ProofTextConfig(Section):
     """How much of a PDF is read to compare it with the work. Before a file is refused up to 40 pages are read."""
 
     pages: int = Field(default=2, ge=1, le=40, description="First pages that are read.")
-    last_pages: int = Field(default=1, ge=0, le=10, description="Last pages that are read; references are looked for.")
+    last_pages: int = Field(
+        default=1, ge=0, le=10, description="Number of last pages that are read, for the references."
+    )
     max_letters: int = Field(default=20_000, ge=1000, le=200_000, description="Letters of one page that are read.")
     workers: int = Field(
         default=0, ge=0, le=64, description="Processes that read and judge PDFs; 0: one a core, at most four."
@@ -135,7 +138,7 @@ class ProofConfig(Section):
 
     unproved: Literal["by-evidence", "keep", "quarantine", "refuse"] = Field(
         default="by-evidence",
-        description="What becomes of a PDF that gives too little to compare, as a scan without text. keep: it is kept "
+        description="What happens to a PDF that has too little to compare, like a scan without text. keep: it is kept "
         "and marked `unproved`. quarantine: it waits while other copies are tried, and then until `content catalog "
         "unproved` settles it; its work counts as not obtained. refuse: the next copy is tried. by-evidence: kept "
         "where its address stands in the work's own record, else quarantine.",
@@ -145,7 +148,7 @@ class ProofConfig(Section):
         description="Streams of a PDF that are decoded to tell damage. all costs about 4 ms of a worker process for "
         "each MB that they decode to; sample decodes 40 streams; none keeps damaged files.",
     )
-    keep_damaged: bool = Field(default=False, description="Keep a damaged PDF and say so, in place of refusing it.")
+    keep_damaged: bool = Field(default=False, description="Keep a damaged PDF and mark it, instead of refusing it.")
     text: ProofTextConfig = Field(default=ProofTextConfig(), description="How much of a PDF is read.")
 
 
@@ -374,16 +377,16 @@ class ContentDownloadConfig(Section):
     """All settings. Built by `load_config`; `ContentDownloadConfig()` holds the shipped ones."""
 
     version: Literal[1] = Field(default=1, description="Version of this format.")
-    contact: str | None = Field(default=None, description="Your mail address; services are told who asks.")
+    contact: str | None = Field(default=None, description="Your email address, which requests to services carry.")
     http: HttpConfig = Field(default=HttpConfig(), description="The HTTP client.")
     robots: RobotsConfig = Field(default=RobotsConfig(), description="robots.txt.")
     hishel: HishelConfig = Field(default=HishelConfig(), description="The HTTP cache.")
     resolvers: ResolversConfig = Field(default=ResolversConfig(), description="The sources.")
     tiers: tuple[TierConfig, ...] = Field(default=(), min_length=1, description="Sources in the order of the search.")
-    policies: dict[str, PolicyConfig] = Field(default_factory=dict, description="How each source is asked.")
+    policies: dict[str, PolicyConfig] = Field(default_factory=dict, description="How each source is queried.")
     filters: FiltersConfig = Field(default=FiltersConfig(), description="Works and copies that are left out.")
     budgets: BudgetsConfig = Field(default=BudgetsConfig(), description="What one work may cost.")
-    limits: LimitsConfig = Field(default=LimitsConfig(), description="What each host may be asked.")
+    limits: LimitsConfig = Field(default=LimitsConfig(), description="Limits of each host.")
     breakers: BreakersConfig = Field(default=BreakersConfig(), description="Leaving failing hosts alone.")
     rate_limit: RateLimitConfig = Field(default=RateLimitConfig(), description="Where rates are counted.")
     download: DownloadConfig = Field(default=DownloadConfig(), description="Fetching and checking files.")

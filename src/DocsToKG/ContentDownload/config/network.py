@@ -54,7 +54,7 @@ class HttpConfig(Section):
         default=60.0,
         ge=0,
         le=3600,
-        description="Longest pause asked for by a server that a job waits out; for a longer one it goes back in line.",
+        description="Longest pause that a server may request before the job is queued again.",
     )
     max_connections: int = Field(
         default=128, ge=1, le=10_000, description="Connections open at once, all hosts together."
@@ -62,7 +62,7 @@ class HttpConfig(Section):
     max_keepalive: int = Field(default=64, ge=0, le=10_000, description="Idle connections kept for the next request.")
     max_redirects: int = Field(default=10, ge=0, le=20, description="Hops followed from one address before giving up.")
     allow_http_hosts: Words = Field(
-        default=(), description="Hosts that may be asked without TLS; all others are https only."
+        default=(), description="Hosts that may be requested without TLS; all others are https only."
     )
     allow_private_hosts: Words = Field(default=(), description="Hosts whose address may be private or loopback.")
     connect_to: dict[str, str] = Field(
@@ -103,7 +103,7 @@ class RobotsConfig(Section):
 class HishelConfig(Section):
     """The HTTP cache (RFC 9111)."""
 
-    enabled: bool = Field(default=True, description="Keep answers and ask only for what changed.")
+    enabled: bool = Field(default=True, description="Cache responses, and request only what changed.")
     backend: Literal["file", "sqlite", "redis", "s3"] = Field(default="file", description="Where cache entries live.")
     base_path: str = Field(default="state/hishel-cache", min_length=1, description="Folder of the file backend.")
     sqlite_path: str = Field(
@@ -120,7 +120,7 @@ class HishelConfig(Section):
         default=2_592_000, ge=1, description="How long an entry is kept at rest; not its freshness."
     )
     check_ttl_every_seconds: int = Field(default=600, ge=1, description="How often old entries are swept.")
-    force_cache: bool = Field(default=False, description="Cache also what the server asks not to cache.")
+    force_cache: bool = Field(default=False, description="Also cache responses that the server marks as not cacheable.")
     allow_heuristics: bool = Field(default=False, description="Guess a freshness where the server gives none.")
     metadata_ttl_seconds: int = Field(
         default=3600,
@@ -129,13 +129,13 @@ class HishelConfig(Section):
         description="How long an index's answer without a lifetime or a tag is good, for works whose file is known.",
     )
     allow_stale: bool = Field(default=False, description="Serve a stale entry at once, without asking.")
-    always_revalidate: bool = Field(default=False, description="Ask the server before every use of an entry.")
+    always_revalidate: bool = Field(default=False, description="Revalidate an entry with the server before every use.")
     cache_private: bool = Field(default=True, description="Act as a private cache: entries marked private are kept.")
     cacheable_methods: Words = Field(default=("GET",), description="Request methods whose answers may be kept.")
 
 
 class HostLimitConfig(Section):
-    """What one host may be asked: how many at once, how many a second."""
+    """Limits of one host: concurrent requests, and requests per second."""
 
     max_concurrent: int | None = Field(
         default=None, ge=1, le=1000, description="Exchanges at once; default: orchestrator.max_per_host."
@@ -147,7 +147,10 @@ class HostLimitConfig(Section):
         default=1.0, ge=1, le=1000, description="Requests that may start together; 1 keeps strict distance."
     )
     pause_on_429_s: float = Field(
-        default=0.0, ge=0, le=86_400, description="Seconds the host is left alone after a 429, whatever that asks for."
+        default=0.0,
+        ge=0,
+        le=86_400,
+        description="Seconds without requests to the host after a 429, whatever Retry-After says.",
     )
     stop_on_403: bool = Field(
         default=False,
@@ -159,7 +162,7 @@ class HostLimitConfig(Section):
 class AdaptiveConfig(Section):
     """How a host's rate goes down when it answers 429 or 503 again and again, or ever more slowly, and comes back."""
 
-    enabled: bool = Field(default=True, description="Ask a host more slowly while it is overwhelmed.")
+    enabled: bool = Field(default=True, description="Send requests to a host more slowly while it is overloaded.")
     decrease: float = Field(
         default=0.5,
         gt=0,
@@ -173,7 +176,7 @@ class AdaptiveConfig(Section):
 
 
 class LimitsConfig(Section):
-    """Limits per host, whoever asks. Limits a server announces lower these at once."""
+    """Limits per host, for all sources together. Limits that a server announces lower these at once."""
 
     rate_factor: float = Field(
         default=1.0, gt=0, le=1000, description="Multiplies every rate; above 1 only against a sandbox you own."

@@ -1,4 +1,4 @@
-"""What finally holds for one source, one tier, one host: the answers that the parts are built from.
+"""The rules that result for one source, one tier, one host.
 
 Knows how settings of different sections add up. Does not build clients, limits or resolvers; it hands
 numbers to those who do. Promises: same configuration, same answers, in the same order.
@@ -36,7 +36,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class SourceRules:
-    """How one source is asked. `pace` is a rate, or a bucket where one was configured."""
+    """How one source is queried. `pace` is a rate, or a bucket where one was configured."""
 
     name: str
     long_name: str
@@ -54,7 +54,7 @@ class SourceRules:
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """What one host may be asked: how many at once, and rates by kind of request ("*": all together)."""
+    """Limits of one host: concurrent requests, and rates by kind of request ("*": all together)."""
 
     max_concurrent: int
     rates: Mapping[str, tuple[Rate, ...]]
@@ -64,7 +64,7 @@ class HostRules:
 
 
 def contact_of(config: ContentDownloadConfig) -> str | None:
-    """The address services are told, from wherever it was set."""
+    """The contact address that requests carry, wherever it was set."""
     return config.contact or config.resolvers.unpaywall.email
 
 
@@ -174,7 +174,7 @@ def _joined(tiers: list[Tier], name: str) -> list[Tier]:
 
 
 def _leaves_for_home(tiers: list[Tier], name: str) -> bool:
-    """Is there a tier that this source prefers to the one it stands in?"""
+    """Whether another tier has this source before this one."""
     home = next((tier for tier in tiers if tier.name == _HOME_TIERS.get(name)), None)
     return home is not None and name not in home.sources
 

@@ -1,4 +1,4 @@
-"""What every part of the configuration has in common.
+"""What all sections of the configuration share.
 
 Knows the rules of a section (no unknown keys, frozen, no infinities) and the small value types the
 sections share. Does not know any setting.

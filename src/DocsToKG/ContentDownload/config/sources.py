@@ -1,7 +1,7 @@
-"""Settings of the sources: which exist, how each is asked, in which tiers, within which budget.
+"""Settings of the sources: which exist, how each is queried, in which tiers, within which budget.
 
 Knows names, defaults and bounds. The shipped tiers, policies and host limits are data beside this
-file; what finally holds for one source is worked out in `rules`.
+file; the rules that result for one source are in `rules`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BucketConfig(Section):
 class ResolverConfig(Section):
     """One source."""
 
-    enabled: bool = Field(default=True, description="Whether the source is asked at all.")
+    enabled: bool = Field(default=True, description="Whether the source is used.")
     base_url: str | None = Field(default=None, description="Another address of the service; default: the public one.")
     retry: RetryConfig = Field(default=RetryConfig(), description="When a request is tried again.")
     rate_limit: BucketConfig | None = Field(default=None, description="Token bucket; default: the rate of the policy.")
@@ -60,7 +60,9 @@ class ResolverConfig(Section):
 
 
 class MailResolverConfig(ResolverConfig):
-    email: str | None = Field(default=None, description="Address this service is told; default: contact.")
+    email: str | None = Field(
+        default=None, description="Address that requests to this service carry; default: contact."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -89,7 +91,7 @@ class DepositConfig(ResolverConfig):
 
 class ArxivConfig(ResolverConfig):
     metadata: bool = Field(
-        default=False, description="Ask arXiv for title and year too; each request there costs three seconds."
+        default=False, description="Also request title and year from arXiv; each request there takes three seconds."
     )
 
 
@@ -163,7 +165,7 @@ class ResolversConfig(Section):
     )
     identify: Words = Field(
         default=("idconv", "openalex"),
-        description="Services asked which paper an identifier names when that is not a DOI; asked before the tiers.",
+        description="Services that find the paper of an identifier that is not a DOI; queried before the tiers.",
     )
 
     @field_validator("order", "identify")
@@ -173,7 +175,7 @@ class ResolversConfig(Section):
 
 
 class TierConfig(Section):
-    """Sources that are asked together; the next tier starts when this one is exhausted."""
+    """Sources that are queried together; the next tier starts when this one is exhausted."""
 
     name: str = Field(pattern=r"^[a-z0-9_]{1,40}$", description="Name in records and metrics.")
     parallel: int = Field(default=1, ge=1, le=16, description="Sources of this tier that run at once.")
@@ -189,12 +191,12 @@ class TierConfig(Section):
 
 
 class PolicyConfig(Section):
-    """How one source is asked."""
+    """How one source is queried."""
 
     timeout_s: float = Field(default=10.0, gt=0, le=3600, description="Seconds one request may take in all.")
     max_retries: int = Field(default=3, ge=0, le=19, description="Tries after the first.")
     rate_limit: RateText | None = Field(default=None, description="Rate like '10/second' or '0.33/second'.")
-    obey_robots: bool = Field(default=True, description="Whether robots.txt is asked; APIs opt out.")
+    obey_robots: bool = Field(default=True, description="Whether robots.txt is obeyed; APIs opt out.")
     custom_headers: dict[str, str] = Field(
         default_factory=dict, description="Headers sent to this source; {version} and {contact} are filled in."
     )

@@ -1,4 +1,4 @@
-"""Other shapes of the configuration, brought into the nested one.
+"""Translate other shapes of the configuration into the nested one.
 
 Knows the deployment shape (`workers`, `artifacts.*`, a database under `storage`, `http.timeout`,
 `http.cache_*`) and what each of its keys means here. Works on one layer at a time, so that precedence
@@ -32,7 +32,7 @@ def translate(layer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def canonical_keys(path: tuple[str, ...]) -> list[str]:
-    """The settings that a key in another spelling stands for, dotted; none where it is no other spelling."""
+    """The dotted settings that a key of another shape means; empty for a key that is no other spelling."""
     node = find_node(path)
     if node is None or node.children:
         return []

@@ -97,7 +97,7 @@ def export(
 
 
 def _ending(out: Path) -> ExportFormat:
-    """The form that the name of a file asks for."""
+    """The format that a file's name asks for."""
     found = _ENDINGS.get(Path(out.name.lower().removesuffix(".gz")).suffix)
     if found is None:
         names = ", ".join(_ENDINGS)
@@ -108,7 +108,7 @@ def _ending(out: Path) -> ExportFormat:
 
 
 def _begun(works: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The same works, after the first was had: a record that cannot be read is told before anything is written."""
+    """The same works, after the first was read: a record that cannot be read is reported before anything is written."""
     first = list(islice(works, 1))
     return chain(first, works)
 

@@ -71,7 +71,7 @@ def verify(
     """
     if attestation is not None or trust is not None:
         if repair or afresh or config is not None:
-            raise typer.BadParameter("with --attestation a copy is only looked at", param_hint="--repair")
+            raise typer.BadParameter("with --attestation the command only reads the copy", param_hint="--repair")
         raise typer.Exit(check_copy(run, attestation, trust, threshold, at, threads or os.cpu_count() or 2, as_json))
     cfg, run = folder_settings(run, config=config), looked_at(run, config)
     findings = _check(cfg, run, threads or os.cpu_count() or 2, afresh=afresh, quiet=quiet)
@@ -161,7 +161,7 @@ def dedup_report(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell which files stand for several works, and what that saves.
+    """List the files that several works share, and the bytes that this saves.
 
     Example: content catalog dedup-report --run my-corpus
     """
@@ -174,7 +174,7 @@ def dedup_report(
     if shared:
         print_table(columns, [[row["sha256"][:16], *_cells(row)] for row in shared])
     typer.echo(
-        f"{totals['works']} works, {totals['files']} files; {totals['shared_files']} of them stand for several works. "
+        f"{totals['works']} works, {totals['files']} files; {totals['shared_files']} of them serve several works. "
         f"{size_text(totals['bytes_stored'])} stored, {size_text(totals['bytes_saved'])} saved."
     )
 
@@ -207,7 +207,7 @@ def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool,
 
 
 def _note(cfg: ContentDownloadConfig, run: Path, findings: Findings) -> None:
-    """Tell the record, so that the report counts what was found and the next run mends it."""
+    """Mark the findings in the record, so that the report counts them and the next run repairs them."""
     from DocsToKG.ContentDownload.bootstrap import open_shared
     from DocsToKG.ContentDownload.maintenance.verification import mark, mark_shared
     from DocsToKG.ContentDownload.run_folder import record_of
@@ -238,7 +238,7 @@ def _progress(quiet: bool) -> Callable[[Findings], None]:
 
 
 def _repair(run: Path, works: list[str], *, quiet: bool, config: str | None) -> list[str]:
-    """Fetch the works again, as any run would; returns those that could not be had."""
+    """Download the works again, as any run does; returns those that could not be obtained."""
     from DocsToKG.ContentDownload.cli.launch import PATIENCE_S
     from DocsToKG.ContentDownload.cli.progress import Progress
     from DocsToKG.ContentDownload.runner import DownloadRun

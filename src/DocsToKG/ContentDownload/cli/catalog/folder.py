@@ -1,6 +1,6 @@
-"""What the commands of the catalog share: the folder they look into, the works they mean, how they print.
+"""What the commands of the catalog share: how the folder of a run leads to its settings and its record.
 
-Knows how a run's folder leads to its record, its store and its settings. Imports the rest when a command runs.
+Imports the rest when a command runs.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def shared_settings(run: Path, config: str | None) -> ContentDownloadConfig | No
 
 
 def folder_settings(run: Path, *, asking: bool = False, config: str | None = None) -> ContentDownloadConfig:
-    """The settings of the last run in a folder; where it says nothing of them, the folder holds everything. `asking`:
-    services will be asked, so there must be a contact address. `config` is given instead of a folder."""
+    """The settings of the last run in a folder; a folder that has none keeps everything in itself. With `asking`,
+    services are called, so there must be a contact address. `config` replaces the folder's settings."""
     from DocsToKG.ContentDownload.cli.launch import load_settings, paths_in
     from DocsToKG.ContentDownload.config.loader import load_config
     from DocsToKG.ContentDownload.config.merge import merge
@@ -133,7 +133,7 @@ def folder_settings(run: Path, *, asking: bool = False, config: str | None = Non
 
 
 def is_run_folder(run: Path) -> bool:
-    """Whether anything in a folder tells of a run; nothing may be written into one that is none."""
+    """Whether the folder holds the files of a run; commands write into no other folder."""
     from DocsToKG.ContentDownload.catalog.paths import DATABASE, LAST, MANIFEST
 
     names = ("state/run.json", MANIFEST, DATABASE, LAST, "takedowns.json")
@@ -148,8 +148,8 @@ def place_of_files(cfg: ContentDownloadConfig) -> str:
 
 
 def names_for(key: str) -> tuple[str, ...]:
-    """What the record may know a work by: its id, whatever the spelling, the preprint whose version it is, and the text
-    as given."""
+    """The names under which the record may have a work: its canonical id, the preprint that it is a version of, and the
+    text as given."""
     from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work
 
     try:

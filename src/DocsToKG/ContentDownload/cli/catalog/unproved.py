@@ -40,9 +40,9 @@ def unproved(
 ) -> None:
     """List the files that are not proved to be the paper, and accept or reject them.
 
-    A file is unproved when it gives too little to compare, as a scan without text. One whose address stands in the
-    work's own record is kept; one from a guess or a page's link waits in quarantine, and its work counts as not
-    obtained. Look at a file, then accept or reject it. Nothing may run in the folder meanwhile.
+    A file is unproved when it has too little to compare, like a scan without text. A file whose URL is in the work's
+    own metadata is kept; a file from a guess or from a page's link waits in quarantine, and its work counts as not
+    obtained. Look at the file, then accept or reject it. No run may use the folder at the same time.
 
     Examples:
 
@@ -113,7 +113,7 @@ def _is_digest(key: str, file: UnprovedFile) -> bool:
 
 
 def _settle(cfg: ContentDownloadConfig, chosen: Sequence[tuple[str, str]], *, accept: bool) -> list[UnprovedFile]:
-    """Settle them as the record has them once the folder is held."""
+    """Accept or reject the chosen files that are still unproved once the folder is locked."""
     from DocsToKG.ContentDownload.holdings import open_catalog, open_settling
     from DocsToKG.core.clock import SystemClock
 

@@ -93,7 +93,7 @@ def query(
     wants_json = as_json or format == "json"
     if sql is not None:
         if any(asdict(works).values()) or after:
-            raise typer.BadParameter("--sql stands alone; put the conditions into the statement")
+            raise typer.BadParameter("--sql excludes the filters; put the conditions into the statement")
         _ask(run, db_path, config, sql, limit or 1_000, wants_json)
         return
     with open_catalog(run, db_path, config) as catalog:

@@ -1,7 +1,7 @@
-"""`queue cancel`: call jobs off, named one by one or chosen by what they have in common.
+"""`queue cancel`: cancel jobs by number or by a filter.
 
-Knows that a choice may take more than was meant: it shows how many jobs there are and the first of them, and asks.
-Promises: nothing is canceled before it was said what, and a job that is over stays as it ended.
+A filter may match more than was meant, so the command shows how many jobs there are and the first of them, and asks.
+Promises: a job that has ended stays as it ended.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _open_states(word: str | None) -> tuple[JobState, ...]:
 
 
 def _confirm(ledger: Ledger, chosen: Chosen, yes: bool) -> None:
-    """Show what would go, and ask a person; where nobody can be asked, only `--yes` goes on."""
+    """Show which jobs would be canceled, and ask; without a terminal only `--yes` continues."""
     first: list[str] = []
     count = 0
     for job in chosen.jobs(ledger, page=PAGE) if not yes else ():

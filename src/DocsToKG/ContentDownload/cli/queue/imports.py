@@ -119,7 +119,7 @@ class ImportProgress:
         self._say(f"line {chunk[-1].number}{self._share()} ...")
 
     def _share(self) -> str:
-        """How much of a file is read; nothing for a pipe, whose end nobody knows."""
+        """The share of a file that is read; empty for a pipe, whose length is unknown."""
         try:
             if self.stream is None or not self.stream.seekable():
                 return ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobRecord
 
 JobArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="A job's number, or the work it stands for: 17, doi:10.1371/...")
+    str, typer.Argument(metavar="ID", help="A job's number, or the id of its work: 17, doi:10.1371/...")
 ]
 JobArguments = Annotated[
     list[str] | None, typer.Argument(metavar="ID", help="Job numbers or works: 17, doi:10.1371/...")

@@ -1,7 +1,7 @@
 """Open the configured queue for a command, and find the jobs that a command line names.
 
-Knows that people name a job by its number or by the work it stands for. Promises: a command that only looks makes no
-queue where there is none, and what cannot be found is named together with the way out.
+A job is named by its number or by the id of its work. Promises: a command that only reads creates no queue, and an
+error names what was not found and what to do.
 """
 
 from __future__ import annotations

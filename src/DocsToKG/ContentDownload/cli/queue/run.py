@@ -118,8 +118,7 @@ def resume(reason: ReasonOption = None, config: ConfigOption = None, as_json: Js
 
 
 def leave_if_asked_again(times: int) -> None:
-    """As if killed: what was held is freed by whoever comes next, and processes that worked for this one end by
-    themselves."""
+    """Exit as if killed: the next process frees the leases, and the worker processes end by themselves."""
     if times > 1:
         os.write(2, b"Stopped at once. Nothing that was stored is lost; the same command continues.\n")
         os._exit(ExitCode.INTERRUPTED)

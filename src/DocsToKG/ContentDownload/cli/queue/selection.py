@@ -1,7 +1,7 @@
-"""Which jobs does a command mean? By state, host, words of the last error, time of the last change, type and tenant.
+"""Select jobs by state, host, text of the last error, time of the last change, type and tenant.
 
-Most of it is asked of the ledger itself. A host is also looked for in the addresses that a job's work names, which
-only this side knows how to read.
+The ledger applies most filters. The host is also compared with the URLs of a job's work, which the ledger does not
+read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TenantOption = Annotated[str | None, typer.Option("--tenant", metavar="NAME", he
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The jobs that fit everything that was asked for; `host` in its own spelling, or None for any."""
+    """The jobs that match every filter; `host` is canonical, or None for any."""
 
     ask: JobFilter
     host: str | None = None

@@ -1,6 +1,6 @@
-"""What keeps a job from running, in words: the ledger's answer, and who holds the job where it is in a process.
+"""Why a job does not run, as text: the ledger's answer, and the process that holds the job.
 
-Knows the ledger's folder of living workers, which tells the process of a worker. Promises to look only.
+The ledger's folder of live workers names the process of a worker. Promises to read only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process a leased job is in; all None for a job that nobody holds."""
+    """The process that holds a leased job; all None for a job without a lease."""
 
     worker_id: str | None = None
     process: int | None = None
@@ -38,7 +38,7 @@ def holder(ledger_path: Path, job: JobRecord) -> Holder:
 
 
 def _process(ledger_path: Path, worker_id: str) -> int | None:
-    """The process id that the worker left beside the ledger; None when it is not of this machine, or gone."""
+    """The process id that the worker wrote next to the ledger; None for another machine or an ended process."""
     if not _SAFE.fullmatch(worker_id):
         return None
     try:
@@ -53,7 +53,7 @@ def _process(ledger_path: Path, worker_id: str) -> int | None:
 
 
 def facts(why: Why, job: JobRecord, held_by: Holder, *, now: float) -> list[tuple[str, str]]:
-    """Rows of two: what is asked, and the answer."""
+    """Rows of label and value."""
     rows = [("job", f"{job.job_id}: {job.artifact_id}"), ("state", why.state), ("why", f"{why.reason}: {why.detail}")]
     if held_by.worker_id is not None:
         rows += _held(held_by, now)
