@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.cancel import Cancelled, CancelToken
-from DocsToKG.core.tasks import LoopThread, called_off_by, finished, race
+from DocsToKG.core.tasks import Answer, Answers, LoopThread, called_off_by, finished, race
 
 FOREVER = 10**9  # turns of the loop
 Branch = Callable[[], Coroutine[Any, Any, str | None]]
@@ -216,6 +216,25 @@ def test_what_must_finish_is_not_cut_however_often_it_is_cancelled() -> None:
         go_on.set()
         assert await task == "stored"
         assert written == ["all"]
+
+    asyncio.run(outer())
+
+
+def test_a_threads_answer_comes_however_often_its_task_is_cancelled() -> None:
+    async def outer() -> None:
+        loop = asyncio.get_running_loop()
+        answers, stored = Answers(loop), [Answer[None](loop=loop) for _ in range(3)]
+        waiting = [asyncio.create_task(answer.wait()) for answer in stored]
+        await asyncio.sleep(0)
+        for task in waiting[:2]:
+            task.cancel()
+            task.cancel()
+        await asyncio.sleep(0.01)
+        assert not any(task.done() for task in waiting)
+        thread = threading.Thread(target=lambda: [answers.give(answer) for answer in stored])
+        thread.start()
+        await asyncio.gather(*waiting)
+        thread.join()
 
     asyncio.run(outer())
 

@@ -44,7 +44,7 @@ from DocsToKG.ContentDownload.validation.page_kinds import classify_body
 from DocsToKG.ContentDownload.validation.policy import Decision, ValidationRules
 from DocsToKG.ContentDownload.validation.source import Source
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.tasks import finished, loaded
+from DocsToKG.core.tasks import loaded
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ async def finalize_candidate_download(
             return None
         call.at(STORE)
         human = (human_path if is_kept else quarantine_path)(work, kind=form.name)
-        stored = await finished(store.storing(inner or temp, human=human))
+        stored = await store.storing(inner or temp, human=human)
     finally:
         if inner is not None:
             inner.discard()

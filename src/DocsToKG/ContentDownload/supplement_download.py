@@ -19,7 +19,6 @@ from DocsToKG.ContentDownload.storage.paths import supplement_path
 from DocsToKG.ContentDownload.validation.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.validation.forms import PDF, has_pdf_header
 from DocsToKG.ContentDownload.validation.page_kinds import classify_body
-from DocsToKG.core.tasks import finished
 
 _HEAD_BYTES = 64 * 1024
 _PAGES = (".html", ".htm", ".xhtml")
@@ -59,7 +58,7 @@ class SupplementDownload:
             finally:
                 await body.aclose()
             self._check(file, body, temp, head, work)
-            stored = await finished(self.store.storing(temp, human=supplement_path(work, file.name)))
+            stored = await self.store.storing(temp, human=supplement_path(work, file.name))
         body.confirm(stored.sha256)
         said = (body.headers.get("content-type") or "").partition(";")[0].strip().lower()
         return {

@@ -92,6 +92,39 @@ async def finished(work: Awaitable[T]) -> T:
     return future.result()
 
 
+class Answer(asyncio.Future[T]):
+    """What a thread will say, as `finished` for a plain value: who waits for it is not woken by a cancelling."""
+
+    def cancel(self, msg: object = None) -> bool:
+        return False
+
+    async def wait(self) -> T:
+        with contextlib.suppress(asyncio.CancelledError):  # it is thrown once the answer is there
+            await self
+        return self.result()
+
+
+class Answers:
+    """Gives answers that are known in other threads to the tasks of a loop, many with one call of the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._known: deque[Answer[None]] = deque()
+        self._is_called = False
+
+    def give(self, answer: Answer[None]) -> None:
+        """From any thread."""
+        self._known.append(answer)
+        if not self._is_called:
+            self._is_called = True
+            _tell(self.loop, self._settle)
+
+    def _settle(self) -> None:
+        self._is_called = False
+        while self._known:
+            self._known.popleft().set_result(None)
+
+
 async def not_before(work: Awaitable[T]) -> T:
     """`finished`; a cancelling that came meanwhile is met afterwards."""
     task = asyncio.current_task()

@@ -32,6 +32,7 @@ from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.storage.paths import QUARANTINE, inside, is_plain, numbered
 from DocsToKG.ContentDownload.storage.rounds import Rounds
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, Link, TempFile
+from DocsToKG.core.tasks import Answer, Answers
 from DocsToKG.core.values import lean_dataclass
 
 __all__ = ["LocalStore", "Order", "Stored", "TempFile"]
@@ -104,6 +105,7 @@ class LocalStore:
         self._rounds: Rounds[Order] = Rounds(self.store_all, in_halves=self.store_in_halves, lively_s=_LIVELY_S)
         self._flushing = flushing or Flushing(self.root)
         self._on_stored: Callable[[float], None] = lambda seconds: None
+        self._answers: Answers | None = None  # for the tasks that store files
 
     def on_stored(self, callback: Callable[[float], None]) -> None:
         """`callback(seconds)` is told how long each file took to be safe on the disk."""
@@ -161,7 +163,8 @@ class LocalStore:
         return self._result(order, began)
 
     async def storing(self, temp: TempFile, *, human: str) -> Stored:
-        """`store` for tasks: they wait while the disk takes its time. Whoever has `temp` discards it."""
+        """`store` for tasks: they wait while the disk takes its time, and nothing calls them off meanwhile. Whoever
+        has `temp` discards it."""
         began = time.monotonic()
         # Written here and only flushed in the round: each call to the disk lets go of the interpreter, and a thread
         # that makes many of them beside a busy one waits for it each time.
@@ -169,9 +172,11 @@ class LocalStore:
         temp.seal(fsync=False)
         order = Order(temp, human, is_sealed=True)
         loop = asyncio.get_running_loop()
-        stored: asyncio.Future[None] = loop.create_future()
-        self._rounds.begin(order, partial(_tell, loop, stored))
-        await stored
+        if self._answers is None or self._answers.loop is not loop:
+            self._answers = Answers(loop)
+        stored: Answer[None] = Answer(loop=loop)
+        self._rounds.begin(order, partial(self._answers.give, stored))
+        await stored.wait()
         return self._result(order, began)
 
     def _result(self, order: Order, began: float) -> Stored:
@@ -475,16 +480,6 @@ class LocalStore:
         if self._fsync:
             for folder in folders:
                 sync_folder(folder)
-
-
-def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits there any more
-        loop.call_soon_threadsafe(_settle, future)
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def _spoil(orders: Sequence[Order], error: Exception) -> None:

@@ -30,6 +30,7 @@ from DocsToKG.ContentDownload.storage.paths import is_plain
 from DocsToKG.ContentDownload.storage.staging import Budget, StagedFile
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, TempFile
 from DocsToKG.ContentDownload.storage.uploads import abort_orphans
+from DocsToKG.core.tasks import finished
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
@@ -119,7 +120,8 @@ class BucketStore(LocalStore):
         return hold
 
     async def storing(self, temp: TempFile, *, human: str) -> Stored:
-        return await asyncio.get_running_loop().run_in_executor(self._uploads, partial(self.store, temp, human=human))
+        upload = partial(self.store, temp, human=human)
+        return await finished(asyncio.get_running_loop().run_in_executor(self._uploads, upload))
 
     def store(self, temp: TempFile, *, human: str) -> Stored:
         """Upload the bytes to their digest's key, unless they are there. Consumes `temp`."""
