@@ -32,23 +32,24 @@ from DocsToKG.ContentDownload.telemetry.text import (
 STATUS: Mapping[str, str] = {OutcomeClass.SUCCESS: "ok", OutcomeClass.SKIP: "skipped", OutcomeClass.ERROR: "error"}
 
 
+Url = str | None  # secrets are masked before it is stored
+
+
 # Not frozen, because one is made for every work and making a frozen one of so many fields takes many times as long.
 @dataclass(slots=True, kw_only=True)
 class ManifestRecord:
-    """One line of `manifest.jsonl`. A success names its file and digest.
+    """One line of `manifest.jsonl`, its fields in the order of the line. A success names its file and digest.
 
     `run_id`, `config_hash` and `worker_id` are filled in by the record when left empty; `created_at` always is,
     so that lines stand in time order whoever sent them.
     """
 
-    doc_id: str
-    outcome: str  # success | skip | error
-    reason: str | None = None
     run_id: str = ""
+    doc_id: str
     stage: str = "fetch"
-    url: str | None = None
-    canonical_url: str | None = None
-    role: str = "artifact"
+    url: Url = None
+    canonical_url: Url = None
+    role: str = "artifact"  # `status` follows
     http_status: int | None = None
     mime: str | None = None
     size_bytes: int | None = None
@@ -64,6 +65,8 @@ class ManifestRecord:
     created_at: str = ""
     config_hash: str = ""
     worker_id: str = ""
+    outcome: str  # success | skip | error
+    reason: str | None = None
     bytes: int | None = None  # received for this work; the size of the file when not told
     title: str | None = None
     year: int | None = None
@@ -191,67 +194,27 @@ def _chain(record: ManifestRecord) -> str:
     return storable_json(chain if are_plain(chain) else map(storable, chain))
 
 
-# Column by column, in the order of the table and of the line: what the value is.
-_KINDS = {
-    "run_id": "text",
-    "doc_id": "text",
-    "stage": "text",
-    "url": "url",
-    "canonical_url": "url",
-    "role": "text",
-    "status": "word",
-    "http_status": "int",
-    "mime": "text",
-    "size_bytes": "int",
-    "sha256": "text",
-    "path": "text",
-    "attempt": "int",
-    "duration_ms": "int",
-    "retry_after_s": "real",
-    "cache_hit": "flag",
-    "resolver": "text",
-    "tier": "text",
-    "fallback_chain": "json",
-    "created_at": "text",
-    "config_hash": "text",
-    "worker_id": "text",
-    "outcome": "text",
-    "reason": "text",
-    "bytes": "int",
-    "title": "text",
-    "year": "int",
-    "license": "text",
-    "oa_status": "text",
-    "version": "text",
-    "host_type": "text",
-    "evidence": "text",
-    "hops": "json",
-    "dedupe": "text",
-    "ttfp_ms": "int",
-    "waited_ms": "int",
-    "lease_id": "text",
-    "candidates": "json",
-    "license_raw": "text",
-    "doi_seen": "text",
-    "is_retracted": "flag",
-    "is_guess": "flag",
-    "cause": "text",
-    "explanation": "text",
-    "proof": "text",
-    "damaged": "flag",
-    "validation": "object",
-    "doi": "text",
-    "version_doi": "text",
-    "supplements": "json",
+_KINDS = {  # by the type of the field; anything else is a list
+    "str": "text",
+    "str | None": "text",
+    "Url": "url",
+    "int": "int",
+    "int | None": "int",
+    "float | None": "real",
+    "bool": "flag",
+    "bool | None": "flag",
+    "Mapping[str, Any] | None": "object",
 }
-COLUMNS = tuple(_KINDS)
-JSON_COLUMNS = frozenset(name for name, kind in _KINDS.items() if kind == "json")
+_KIND_OF = {field.name: _KINDS.get(str(field.type), "json") for field in fields(ManifestRecord)}
+_names = tuple(_KIND_OF)
+COLUMNS = (*_names[: _names.index("role") + 1], "status", *_names[_names.index("role") + 1 :])
+JSON_COLUMNS = frozenset(name for name, kind in _KIND_OF.items() if kind == "json")
 VALIDATION = "validation"  # an object, or null
-WHOLE_COLUMNS = frozenset(name for name, kind in _KINDS.items() if kind in ("int", "flag"))
+WHOLE_COLUMNS = frozenset(name for name, kind in _KIND_OF.items() if kind in ("int", "flag"))
 AT = {name: place for place, name in enumerate(COLUMNS)}
 _FLAGS = ("cache_hit", "is_guess", "damaged")
 _all_of = attrgetter(*COLUMNS)
-_PLACES = {kind: tuple(AT[name] for name in COLUMNS if _KINDS[name] == kind) for kind in set(_KINDS.values())}
+_PLACES = {kind: tuple(AT[name] for name, of in _KIND_OF.items() if of == kind) for kind in set(_KIND_OF.values())}
 _texts_of, _ints_of = itemgetter(*_PLACES["text"]), itemgetter(*_PLACES["int"])
 _JSON = (
     (AT["fallback_chain"], _chain),
