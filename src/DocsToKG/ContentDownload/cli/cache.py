@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from DocsToKG.ContentDownload.cli.catalog.folder import folder_settings, is_run_folder
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import print_table
 
@@ -70,22 +71,14 @@ def _agreed(question: str) -> bool:
 
 
 def _settings(config: str | None, run: Path | None) -> ContentDownloadConfig:
+    from DocsToKG.ContentDownload.cli.launch import paths_in
     from DocsToKG.ContentDownload.config.loader import load_config
-    from DocsToKG.ContentDownload.config.merge import merge
-    from DocsToKG.ContentDownload.errors import RecordError
-    from DocsToKG.ContentDownload.run_folder import RunFolder
 
     if run is None:
         return load_config(config)
-    if not run.is_dir():
-        raise RecordError(f"{run} is not the folder of a run; name the one given to `content pull --out`")
-    state = run.resolve() / "state"
-    places = {"hishel": {"base_path": str(state / "cache"), "sqlite_path": str(state / "cache.sqlite")}}
-    if config is not None or not (state / "run.json").exists():
-        return load_config(config, places)
-    saved = RunFolder(run).saved()
-    # A folder that holds everything may have been moved; one that does not is where it was.
-    return load_config(saved.config_file, merge(saved.overrides, places if saved.movable else {}))
+    if run.is_dir() and (config is not None or not is_run_folder(run)):
+        return load_config(config, paths_in(run))
+    return folder_settings(run)
 
 
 def _census(cfg: ContentDownloadConfig) -> CacheCensus:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -75,7 +73,7 @@ def attest(
     cfg, folder = folder_settings(run, config=config), looked_at(run, config)
     place, now = out or folder / DEFAULT_NAME, time.time()
     signers = KeyFolder(keys).signers(now, signer or ())
-    with open_catalog(run, None, config) as catalog, _thrown_away(), replacing(place) as file:
+    with open_catalog(run, None, config) as catalog, replacing(place) as file:
         done = sign_all(
             catalog.files(),
             open_files(cfg),
@@ -87,8 +85,9 @@ def attest(
             threads=threads or os.cpu_count() or 2,
         )
         if done.spoiled or not done.files:
-            raise _Worthless
-    raise typer.Exit(_tell(done, place, [one.key.shown for one in signers], as_json))
+            _tell(done, place, [one.key.shown for one in signers], as_json)
+            raise typer.Exit(ExitCode.FAILED)  # `replacing` then keeps nothing
+    _tell(done, place, [one.key.shown for one in signers], as_json)
 
 
 def check_copy(
@@ -121,19 +120,7 @@ def check_copy(
     return ExitCode.OK if found.is_good else ExitCode.FAILED
 
 
-class _Worthless(Exception):
-    """What was written must not stay."""
-
-
-@contextmanager
-def _thrown_away() -> Iterator[None]:
-    try:
-        yield
-    except _Worthless:
-        return
-
-
-def _tell(done: Attested, place: Path, signers: list[str], as_json: bool) -> ExitCode:
+def _tell(done: Attested, place: Path, signers: list[str], as_json: bool) -> None:
     is_good = bool(done.files) and not done.spoiled
     if as_json:
         spoiled = [{"path": path, "found": found} for path, found in done.spoiled]
@@ -151,7 +138,6 @@ def _tell(done: Attested, place: Path, signers: list[str], as_json: bool) -> Exi
         )
     elif not done.files:
         typer.echo("Nothing was signed: no file is on the record.", err=True)
-    return ExitCode.OK if is_good else ExitCode.FAILED
 
 
 def _show(found: Compared, as_json: bool) -> None:

@@ -28,14 +28,13 @@ from DocsToKG.ContentDownload.cli.catalog.folder import (
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption, FileThreads, JsonOption, Quiet, RunOption, TrustOption
-from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
+from DocsToKG.ContentDownload.cli.tables import Occasionally, json_text, print_table, printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog, Download
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.maintenance.verification import Findings
 
-_SAY_EVERY_S = 2.0
 _SHOWN = 50
 _PATIENCE_S = 10.0  # with a server that is away
 
@@ -224,15 +223,11 @@ def _note(cfg: ContentDownloadConfig, run: Path, findings: Findings) -> None:
 def _progress(quiet: bool) -> Callable[[Findings], None]:
     from DocsToKG.ContentDownload.maintenance.verification import PARTS
 
-    began = shown = time.monotonic()
+    began, say = time.monotonic(), Occasionally(quiet, at_once=False)
 
     def tell(findings: Findings) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if not quiet and now - shown >= _SAY_EVERY_S:
-            shown = now
-            share, speed = len(findings.parts) / PARTS, findings.bytes / (now - began)
-            typer.echo(f"{share:.0%}: {findings.files} files, {size_text(speed)}/s", err=True)
+        share, speed = len(findings.parts) / PARTS, findings.bytes / max(0.001, time.monotonic() - began)
+        say(f"{share:.0%}: {findings.files} files, {size_text(speed)}/s")
 
     return tell
 

@@ -7,21 +7,21 @@ Promises: a job that has ended stays as it ended.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, with_groups
 from DocsToKG.ContentDownload.cli.queue.jobs import JobArguments, jobs_are, say
 from DocsToKG.ContentDownload.cli.queue.opening import find_jobs, job_state, open_queue
-from DocsToKG.ContentDownload.cli.queue.selection import Chosen, HostOption, SinceOption, TenantOption, TypeOption
+from DocsToKG.ContentDownload.cli.queue.selection import JobOptions
 from DocsToKG.ContentDownload.cli.tables import printable
 from DocsToKG.Orchestrator.cli.options import CommandFailed
 
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.cli.queue.selection import JobSelection
     from DocsToKG.ContentDownload.orchestrator.models import JobState
     from DocsToKG.Orchestrator.ledger.base import Ledger
 
@@ -29,19 +29,18 @@ PAGE = 1000
 _SHOWN = 5
 
 
+@with_groups
 def cancel(
+    *,
     jobs: JobArguments = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.")] = ...,  # type: ignore[assignment]
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.")],
     state: Annotated[
         str | None, typer.Option("--state", "-s", help="All jobs in this state: queued, pending or in_progress.")
     ] = None,
-    host: HostOption = None,
     error: Annotated[
         str | None, typer.Option("--error", metavar="TEXT", help="Only jobs whose last error contains this.")
     ] = None,
-    since: SinceOption = None,
-    job_type: TypeOption = None,
-    tenant: TenantOption = None,
+    choice: JobOptions,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Cancel the jobs of a choice without asking.")] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -50,13 +49,12 @@ def cancel(
 
     Example: contentdownload queue cancel --host www.example.org --reason withdrawn -c corpus.yaml
     """
-    by_choice = any(word is not None for word in (state, host, error, since, job_type, tenant))
+    by_choice = state is not None or error is not None or choice != JobOptions()
     if bool(jobs) == by_choice:
         raise typer.BadParameter("name the jobs, or choose them by --state, --host, --error, --since, --type, --tenant")
     if not reason.strip():
         raise typer.BadParameter("--reason needs words; they are kept in the history")
-    words = {"host": host, "error": error, "since": since, "job_type": job_type, "tenant": tenant}
-    chosen = Chosen.of(states=_open_states(state), **words, now=time.time()) if by_choice else None
+    chosen = choice.selection(states=_open_states(state), error=error) if by_choice else None
     with open_queue(config, must_exist=True) as queue:
         if chosen is not None:
             _confirm(queue.ledger, chosen, yes)
@@ -76,7 +74,7 @@ def _open_states(word: str | None) -> tuple[JobState, ...]:
     return tuple(one for one in JobState if one not in TERMINAL) if state is None else (state,)
 
 
-def _confirm(ledger: Ledger, chosen: Chosen, yes: bool) -> None:
+def _confirm(ledger: Ledger, chosen: JobSelection, yes: bool) -> None:
     """Show which jobs would be canceled, and ask; without a terminal only `--yes` continues."""
     first: list[str] = []
     count = 0

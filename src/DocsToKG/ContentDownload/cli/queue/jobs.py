@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, with_groups
 from DocsToKG.ContentDownload.cli.queue.opening import find_job, find_jobs, job_state, open_queue
-from DocsToKG.ContentDownload.cli.queue.selection import Chosen, HostOption, SinceOption, TenantOption, TypeOption
+from DocsToKG.ContentDownload.cli.queue.selection import JobOptions
 from DocsToKG.ContentDownload.cli.tables import print_table, printable, span_text
 
 if TYPE_CHECKING:
@@ -34,16 +34,15 @@ ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the 
 PAGE = 1000
 
 
+@with_groups
 def list_(
+    *,
     state: Annotated[str | None, typer.Option("--state", "-s", help="Only jobs in this state.")] = None,
-    host: HostOption = None,
     reason: Annotated[
         str | None,
         typer.Option("--reason", "--error", metavar="TEXT", help="Only jobs whose last error contains this."),
     ] = None,
-    since: SinceOption = None,
-    job_type: TypeOption = None,
-    tenant: TenantOption = None,
+    jobs: JobOptions,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of jobs.")] = 100,
     after: Annotated[
         int, typer.Option("--after", min=0, help="Only job numbers above this one, for the next page.")
@@ -56,15 +55,7 @@ def list_(
     Example: contentdownload queue list --state error --reason timeout --since 2h -c corpus.yaml
     """
     chosen = job_state(state)
-    wanted = Chosen.of(
-        states=() if chosen is None else (chosen,),
-        host=host,
-        error=reason,
-        since=since,
-        job_type=job_type,
-        tenant=tenant,
-        now=time.time(),
-    )
+    wanted = jobs.selection(states=() if chosen is None else (chosen,), error=reason)
     with open_queue(config, must_exist=True) as queue:
         found = list(islice(wanted.jobs(queue.ledger, after=after, page=PAGE), limit))
     if as_json:

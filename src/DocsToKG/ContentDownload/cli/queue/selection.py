@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,51 +24,43 @@ _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([smhd])")
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _ADDRESSES = ("url", "landing_urls", "pdf_urls")
 
-HostOption = Annotated[
-    str | None, typer.Option("--host", metavar="HOST", help="Only jobs that wait for this host, or name it.")
-]
-SinceOption = Annotated[
-    str | None,
-    typer.Option("--since", metavar="TIME", help="Only jobs changed since: 30m, 2h, 7d or 2026-01-31T12:00."),
-]
-TypeOption = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only jobs of this type.")]
-TenantOption = Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Only jobs of this tenant.")]
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Which jobs are meant, besides their state and error."""
+
+    host: Annotated[str | None, typer.Option(metavar="HOST", help="Only jobs that wait for this host, or name it.")] = (
+        None
+    )
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only jobs changed since: 30m, 2h, 7d or 2026-01-31T12:00.")
+    ] = None
+    job_type: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only jobs of this type.")] = None
+    tenant: Annotated[str | None, typer.Option(metavar="NAME", help="Only jobs of this tenant.")] = None
+
+    def selection(self, *, states: Collection[JobState], error: str | None) -> JobSelection:
+        from DocsToKG.Orchestrator.ledger.base import JobFilter
+
+        jobs = JobFilter(
+            states=states,
+            reason=None if error is None else error.strip(),
+            since=None if self.since is None else since_time(self.since, time.time()),
+            job_type=self.job_type,
+            tenant=self.tenant,
+        )
+        return JobSelection(jobs, None if self.host is None else _host(self.host))
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class JobSelection:
     """The jobs that match every filter; `host` is canonical, or None for any."""
 
-    ask: JobFilter
+    filter: JobFilter
     host: str | None = None
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        states: Collection[JobState] = (),
-        host: str | None = None,
-        error: str | None = None,
-        since: str | None = None,
-        job_type: str | None = None,
-        tenant: str | None = None,
-        now: float,
-    ) -> Chosen:
-        """From the words of a command line."""
-        from DocsToKG.Orchestrator.ledger.base import JobFilter
-
-        ask = JobFilter(
-            states=states,
-            reason=None if error is None else error.strip(),
-            since=None if since is None else since_time(since, now),
-            job_type=job_type,
-            tenant=tenant,
-        )
-        return cls(ask, None if host is None else _host(host))
 
     def jobs(self, ledger: Ledger, *, after: int = 0, page: int) -> Iterator[JobRecord]:
         """By number, page by page, so that a long queue is never held in memory."""
-        while found := ledger.list_jobs(limit=page, after_id=after, wanted=self.ask):
+        while found := ledger.list_jobs(limit=page, after_id=after, wanted=self.filter):
             yield from (job for job in found if self._is_for_host(job))
             after = found[-1].job_id
 
