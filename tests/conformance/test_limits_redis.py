@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -39,9 +40,11 @@ from tests.many_machines.relay import Wires
 from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import NotYet
+from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits, HostPermit
 from DocsToKG.ContentDownload.net.limits.host_patterns import quiet_times
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
 from DocsToKG.ContentDownload.net.limits.stores.redis import RedisLimitStore
 from DocsToKG.ContentDownload.net.limits.stores.redis_times import ServerTime
@@ -428,3 +431,38 @@ def test_a_slot_is_not_believed_while_the_server_is_silent_for_longer_than_its_l
         os.kill(server.process.pid, signal.SIGCONT)
     eventually(lambda: permit.start() == 0)  # nobody else was there to take it
     permit.release()
+
+
+def test_an_event_loop_is_not_held_up_by_a_server_that_hangs(
+    own_valkey: tuple[Server, str], stack: contextlib.ExitStack
+) -> None:
+    """LIM-15, LIM-18: tasks that want permits, free slots and report answers wait for it; the loop does not."""
+    server, url = own_valkey
+    clock = SystemClock()
+    store = RedisLimitStore(url, clock=clock, beat_s=2.0, lease_s=20.0)
+    limits = stack.enter_context(contextlib.closing(HostLimits(clock=clock, default_host=HostLimit(1), store=store)))
+    held = soon(limits)
+    assert server.process is not None
+    process = server.process
+
+    async def scene() -> float:
+        queues, longest_s, last = PermitQueues(limits, clock=clock), 0.0, time.monotonic()
+        os.kill(process.pid, signal.SIGSTOP)
+        tasks = [asyncio.create_task(queues.permit(gate(host), Call(host))) for host in ("b.org", "c.org")]
+        try:
+            for turn in range(50):
+                await asyncio.sleep(0.02)
+                if turn == 10:
+                    limits.heard("a.org", 429, {}, 0.1)
+                    limits.hold("a.org", clock.monotonic() + 0.1, "busy")
+                    held.release()
+                longest_s, last = max(longest_s, time.monotonic() - last), time.monotonic()
+            assert not any(task.done() for task in tasks)
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+        for permit in await asyncio.wait_for(asyncio.gather(*tasks), 60):
+            assert permit.start() == 0.0
+            permit.release()
+        return longest_s
+
+    assert asyncio.run(scene()) < 1.0, "a question to the server takes two seconds to fail"

@@ -18,8 +18,8 @@ from tests import needs
 
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.net.limits.admission import Admission
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
-from DocsToKG.ContentDownload.net.limits.permits import admission
 from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import SystemClock
@@ -57,7 +57,7 @@ def server() -> Iterator[SandboxServer]:
 async def asked(transport: AsyncEngineTransport, gates: PermitQueues, number: int) -> int:
     """One request the way the client sends it, on a connection of its own."""
     url, clock, call = f"http://export.arxiv.org/abs/2104.{number:05d}", SystemClock(), Call("w")
-    permit = await admission(url, "arxiv", Role.METADATA, gates=gates, clock=clock, call=call, attempts=NullSink())
+    permit = await Admission(gates=gates, clock=clock, attempts=NullSink()).enter(url, "arxiv", Role.METADATA, call)
     try:
         headers = {"User-Agent": "tests (mailto:tests@sandbox.invalid)", "Connection": "close"}
         hooks = {"goes_out": permit.before_send, "sent": permit.on_sent}

@@ -18,6 +18,7 @@ from tests.waiting import eventually
 from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.api.gates import NotYet
+from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
 from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
 from DocsToKG.ContentDownload.net.limits.stores.base import MemoryLimitStore
@@ -433,3 +434,15 @@ def test_processes_together_stay_within_rate_burst_and_slots_in_any_order(
     limit = HostLimit(slots, {"*": (Rate(1, 1),)}, burst)
     three = [HostLimits(clock=clock, default_host=limit, store=SqliteLimitStore(path, clock=clock)) for _ in range(3)]
     judge_together(three, clock, moves, slots=slots, burst=burst)
+
+
+def test_a_rate_of_one_role_does_not_refuse_another(path: Path) -> None:
+    """LIM-13: also where a refusal is known without a look at the record."""
+    clock = ManualClock()
+    host = HostLimit(9, {Role.LANDING: (Rate(1, 60),)})
+    limits = HostLimits(clock=clock, default_host=host, store=SqliteLimitStore(path, clock=clock))
+    granted(limits.ask(gate(role=Role.LANDING)))
+    refused(limits.ask(gate(role=Role.LANDING)))
+    granted(limits.ask(gate(role=Role.ARTIFACT)))
+    refused(limits.ask(gate(role=Role.LANDING)))
+    limits.close()

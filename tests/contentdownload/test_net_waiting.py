@@ -8,6 +8,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ class Watched:
             self.granted.append(gate.url)
         self.afterwards()
         return answer
+
+    @property
+    def executor(self) -> Executor | None:
+        return self.behind.executor
 
     def on_free(self, callback: Callable[[str], None]) -> None:
         self.behind.on_free(callback)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,7 @@ from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, U
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore
-from DocsToKG.core.breaker import Breaker, BreakerSettings
+from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.tasks import LoopThread
@@ -54,6 +54,7 @@ from DocsToKG.transport.names import StaticNames, SystemNames
 from DocsToKG.transport.proxy import Proxies
 
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.net.limits.redis_breakers import RedisBreakers
     from DocsToKG.ContentDownload.net.robots.check import Robots, SharedRobotsCache
     from DocsToKG.transport.connect import ConnectTo
     from DocsToKG.transport.curl import CurlEngine
@@ -106,9 +107,9 @@ def open_network(
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
     with (
         _open_stack(_http_stack(cfg, agent, credentials, store, clock, offline), loop) as stack,
-        _together(cfg, clock) as (make_breaker, shelf),
+        _together(cfg, clock) as (breakers_on_server, shelf),
     ):
-        breakers = _breakers(cfg, attempts, clock, make_breaker)
+        breakers = _breakers(cfg, attempts, clock, breakers_on_server)
         shared: dict[str, Any] = {
             "gates": gates,
             "pauses": _pauses(cfg),
@@ -149,14 +150,13 @@ def _open_stack(stack: HttpStack, loop: LoopThread) -> Iterator[HttpStack]:
 @contextmanager
 def _together(
     cfg: ContentDownloadConfig, clock: Clock
-) -> Iterator[tuple[Callable[..., Breaker], SharedRobotsCache | None]]:
-    """How breakers are made and where robots.txt is kept: for this process, or for a fleet."""
-    from DocsToKG.ContentDownload.net.limits.stores.sqlite import space_of
-
+) -> Iterator[tuple[RedisBreakers | None, SharedRobotsCache | None]]:
+    """Where breakers and robots.txt are kept; None: in this process."""
     if cfg.rate_limit.redis_url is None or cfg.rate_limit.backend != "redis":
-        yield Breaker, None
+        yield None, None
         return
     from DocsToKG.ContentDownload.net.limits.redis_breakers import RedisBreakers
+    from DocsToKG.ContentDownload.net.limits.stores.sqlite import space_of
     from DocsToKG.ContentDownload.net.robots.redis_cache import RedisRobotsCache
 
     url, space = cfg.rate_limit.redis_url.get_secret_value(), space_of(cfg.http.connect_to)
@@ -164,7 +164,7 @@ def _together(
         closing(RedisBreakers(url, clock=clock, space=space)) as fleet,
         closing(RedisRobotsCache(url, space=space)) as shelf,
     ):
-        yield fleet.make, shelf
+        yield fleet, shelf
 
 
 def _robots(
@@ -210,7 +210,7 @@ def _refusals(cfg: ContentDownloadConfig) -> HostBlocklist:
 
 
 def _breakers(
-    cfg: ContentDownloadConfig, attempts: AttemptSink, clock: Clock, make: Callable[..., Breaker]
+    cfg: ContentDownloadConfig, attempts: AttemptSink, clock: Clock, server: RedisBreakers | None
 ) -> Breakers | None:
     knobs = cfg.breakers
     if not knobs.enabled:
@@ -223,7 +223,9 @@ def _breakers(
         longest_open_s=knobs.max_open_seconds,
         test_count=knobs.half_open_tests,
     )
-    return Breakers(clock=clock, settings=settings, sink=attempts, make=make)
+    if server is None:
+        return Breakers(clock=clock, settings=settings, sink=attempts)
+    return Breakers(clock=clock, settings=settings, sink=attempts, make=server.make, executor=server.executor)
 
 
 def _http_stack(

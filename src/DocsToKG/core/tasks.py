@@ -19,6 +19,11 @@ from DocsToKG.core.cancel import Cancelled, CancelToken
 T = TypeVar("T")
 
 
+def on_event_loop() -> bool:
+    """Whether this thread runs an event loop, which must not be held up."""
+    return asyncio._get_running_loop() is not None
+
+
 async def called_off_by(cancel: CancelToken, work: Coroutine[Any, Any, T]) -> T:
     """Await `work` in the current task; when the token is cancelled, in any thread, it ends with `Cancelled`."""
     if cancel.cancelled:
@@ -90,6 +95,11 @@ async def finished(work: Awaitable[T]) -> T:
         except Exception:
             break
     return future.result()
+
+
+async def finished_in(executor: concurrent.futures.Executor, function: Callable[..., T], *words: Any) -> T:
+    """`finished`, of a call that may block."""
+    return await finished(asyncio.get_running_loop().run_in_executor(executor, function, *words))
 
 
 class Answer(asyncio.Future[T]):

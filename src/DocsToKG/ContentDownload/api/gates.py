@@ -6,6 +6,7 @@ Values and protocols only. `net.limits.host_limits` grants permits, `net.limits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Protocol
 
 from DocsToKG.core.values import lean_dataclass
@@ -56,7 +57,11 @@ class GateShut(Exception):
 
 
 class Gatekeeper(Protocol):
-    """Grants permits. Never blocks: the answer is a permit, or when to ask again."""
+    """Grants permits: the answer is a permit, or when to ask again."""
+
+    @property
+    def executor(self) -> Executor | None:
+        """Where `ask` is to be called from an event loop, since it may wait for a server; None: it never waits."""
 
     def ask(self, gate: Gate) -> Permit | NotYet: ...
 

@@ -36,10 +36,10 @@ from DocsToKG.ContentDownload.net.faults import (
 from DocsToKG.ContentDownload.net.guards import is_bot_check
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
+from DocsToKG.ContentDownload.net.limits.admission import Admission
 from DocsToKG.ContentDownload.net.limits.blocklist import HostBlocklist
-from DocsToKG.ContentDownload.net.limits.breakers import NO_REPORT, BreakerReport, Breakers
+from DocsToKG.ContentDownload.net.limits.breakers import BreakerReport, Breakers
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits, HostPermit
-from DocsToKG.ContentDownload.net.limits.permits import admission
 from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.ContentDownload.net.policy import (
     Admitted,
@@ -95,7 +95,6 @@ class RateRetryClient:
         self.name = name
         self._http = http
         self._agent = http.headers["user-agent"]
-        self._gates = gates
         self._limits = limits
         self._robots = robots
         self._url_policy = url_policy
@@ -106,10 +105,12 @@ class RateRetryClient:
         self._tries_again = policy.retry.max_attempts > 1
         self._retries = Retries(policy.retry, random=random, longest_asked_s=policy.inline_cap_s)
         self._cache = cache
-        self._breakers = breakers
         self._max_redirects = max_redirects
         self._pauses = pauses or RetryAfterRules()
         self._refusals = refusals or HostBlocklist()
+        self._admission = Admission(
+            gates=gates, clock=clock, attempts=attempts, breakers=breakers, blocklist=self._refusals
+        )
         self._answers = Answers(
             retried=policy.retry.statuses, journal=self._journal, limits=limits, pauses=self._pauses, clock=clock
         )
@@ -252,46 +253,22 @@ class RateRetryClient:
         held = await self._peek(journey, request, url)
         if held is not None:
             return held
-        self._refusals.look(url)
-        if self._breakers is not None:
-            self._breakers.look(url, journey.index)
+        await self._admission.look(url, journey.index)
         if self._robots is not None and self._heeds_robots(journey, url, self._robots):
             verdict = self._robots.look(url) or (await self._robots.check(url, call))
             if not verdict.allowed:
                 raise self._disallowed(journey, url, verdict)
-        permit = await admission(
-            url,
-            self.name,
-            journey.role,
-            gates=self._gates,
-            clock=self._clock,
-            call=call,
-            attempts=self._attempts,
-        )
-        watched = NO_REPORT
-        try:
-            watched = self._watched(journey, url, permit)
-            self._take_attempt(journey, permit)
-            opened = await self._send(journey, request, url, permit)
-            self._tell_breakers(watched, opened)
-            return opened
-        except BaseException as error:
-            watched.raised(error)
-            permit.release()
-            raise
-
-    def _watched(self, journey: Journey, url: str, permit: Permit) -> BreakerReport:
-        """The breakers' leave to send. They may have opened while this request stood before its gate, and its host may
-        have refused us for good."""
         # Whether a host speaks TLS at all is what an upgraded http link finds out; silence is no sign of ill health.
         upgraded = journey.url.lower().startswith("http:") and url.startswith("https:")
+        permit = await self._admission.enter(url, self.name, journey.role, call, index=journey.index, trial=upgraded)
         try:
-            self._refusals.look(url)
-            if self._breakers is None:
-                return NO_REPORT
-            return self._breakers.enter(url, journey.index, trial=upgraded)
-        except (CandidateRejected, TransientFailure):
-            permit.refund()
+            self._take_attempt(journey, permit)
+            opened = await self._send(journey, request, url, permit)
+            self._tell_breakers(permit.report, opened)
+            return opened
+        except BaseException as error:
+            permit.report.raised(error)
+            permit.release()
             raise
 
     def _tell_breakers(self, watched: BreakerReport, opened: StreamedBody) -> None:

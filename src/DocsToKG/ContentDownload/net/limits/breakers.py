@@ -7,10 +7,13 @@ change of state reaches the record.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Reason
@@ -56,15 +59,19 @@ class Breakers:
         sink: AttemptSink,
         most_keys: int = _MOST_KEYS,
         make: Callable[..., Breaker] = Breaker,
+        executor: Executor | None = None,
     ) -> None:
-        """`make` builds the breaker of a key; those of a fleet are kept elsewhere."""
+        """`make` builds the breaker of a key. Those on a server may wait for it: a task calls `look` and `enter` in
+        the `executor`, where reports are made, too."""
         self._make = make
+        self.executor = executor
         self._clock = clock
         self._settings = settings
         self._sink = sink
         self._most_keys = most_keys
         self._lock = threading.Lock()
         self._breakers: dict[str, Breaker] = {}
+        self._chains: dict[tuple[str, str | None], tuple[Breaker, ...]] = {}  # those of a host and a source
         self._now = _Failure()
 
     def look(self, url: str, resolver: str | None = None) -> None:
@@ -74,7 +81,7 @@ class Breakers:
             if not result.allowed:
                 raise _refusal(breaker.key, result, url)
 
-    def enter(self, url: str, resolver: str | None = None, *, trial: bool = False) -> BreakerReport:
+    def enter(self, url: str, resolver: str | None = None, trial: bool = False) -> BreakerReport:
         """Leave to send one request now, or `TransientFailure(breaker_open)`.
 
         `resolver` only when an index is asked: what becomes of a file on somebody's host says nothing about the index
@@ -87,7 +94,7 @@ class Breakers:
                 _give_back(entered)
                 raise _refusal(breaker.key, result, url)
             entered.append((breaker, result.ticket))
-        return BreakerReport(entered, trial, self._now)
+        return BreakerReport(entered, trial, self._now, self.executor)
 
     def get(self, key: str) -> Breaker:
         """The breaker of `host:<host>` or `resolver:<name>`; made on first use."""
@@ -109,15 +116,18 @@ class Breakers:
         found = [_status(breaker) for breaker in known]
         return [status for status in found if state is None or status.state is state]
 
-    def _of(self, url: str, resolver: str | None) -> list[Breaker]:
-        found = [self.get(f"host:{host_key(url)}")]
-        if resolver is not None:
-            found.append(self.get(f"resolver:{resolver}"))
+    def _of(self, url: str, resolver: str | None) -> tuple[Breaker, ...]:
+        place = (host_key(url), resolver)
+        found = self._chains.get(place)
+        if found is None:
+            keys = [f"host:{place[0]}", *([] if resolver is None else [f"resolver:{resolver}"])]
+            found = self._chains[place] = tuple(map(self.get, keys))
         return found
 
     def _make_room(self) -> None:
         if len(self._breakers) < self._most_keys:
             return
+        self._chains = {}
         self._breakers = {key: kept for key, kept in self._breakers.items() if not kept.is_idle()}
         if len(self._breakers) < self._most_keys:
             return
@@ -152,10 +162,17 @@ class _Failure(threading.local):
 class BreakerReport:
     """One exchange under the eyes of its breakers, who are to learn how it ended, each once."""
 
-    __slots__ = ("_entered", "_failing", "_trial")
+    __slots__ = ("_entered", "_executor", "_failing", "_trial")
 
-    def __init__(self, entered: Sequence[tuple[Breaker, Ticket]], trial: bool, failing: _Failure) -> None:
+    def __init__(
+        self,
+        entered: Sequence[tuple[Breaker, Ticket]],
+        trial: bool,
+        failing: _Failure,
+        executor: Executor | None = None,
+    ) -> None:
         self._entered = entered
+        self._executor = executor
         self._trial = trial
         self._failing = failing
 
@@ -167,8 +184,7 @@ class BreakerReport:
             # A 429 that names a time holds the host back already; that is obeyed, and no sign of ill health.
             self.says_nothing()
         else:
-            for breaker, ticket in self._settle():
-                breaker.record_success(ticket=ticket)
+            self._settle(_record_success)
 
     def unanswered(self, reason: str | None) -> None:
         """No answer came, for this reason."""
@@ -190,24 +206,36 @@ class BreakerReport:
 
     def says_nothing(self) -> None:
         """Nothing was sent, or we broke it off ourselves."""
-        _give_back(self._settle())
+        self._settle(_give_back)
 
     def _fail(self, retry_after_s: float | None) -> None:
+        self._settle(partial(self._record_failure, retry_after_s))
+
+    def _record_failure(self, retry_after_s: float | None, entered: Sequence[tuple[Breaker, Ticket]]) -> None:
         self._failing.is_told = True
         try:
-            for breaker, ticket in self._settle():
+            for breaker, ticket in entered:
                 breaker.record_failure(retry_after_s=retry_after_s, ticket=ticket)
         finally:
             self._failing.is_told, self._failing.opened = False, None
 
-    def _settle(self) -> Sequence[tuple[Breaker, Ticket]]:
-        """The breakers that have not heard yet; each hears once."""
+    def _settle(self, record: Callable[[Sequence[tuple[Breaker, Ticket]]], None]) -> None:
+        """Tell the breakers that have not heard yet; each hears once."""
         entered, self._entered = self._entered, ()
-        return entered
+        if not entered or self._executor is None:
+            record(entered)
+            return
+        with contextlib.suppress(RuntimeError):  # the run is over, and its breakers are closed
+            self._executor.submit(record, entered)
 
 
 # Of an exchange that nobody watches.
 NO_REPORT = BreakerReport((), trial=False, failing=_Failure())
+
+
+def _record_success(entered: Sequence[tuple[Breaker, Ticket]]) -> None:
+    for breaker, ticket in entered:
+        breaker.record_success(ticket=ticket)
 
 
 def _give_back(entered: Sequence[tuple[Breaker, Ticket]]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from DocsToKG.ContentDownload.net.limits.host_patterns import HostLimit, HostPat
 from DocsToKG.ContentDownload.net.limits.permits import HostPermit, LimitContext, Takes, TimedGate, latest_rule
 from DocsToKG.ContentDownload.net.limits.rates import BucketSpec
 from DocsToKG.ContentDownload.net.limits.registry import LimitChain, LimitRegistry
-from DocsToKG.ContentDownload.net.limits.state import HOLD, KeyLimit, LimitState, Rule
+from DocsToKG.ContentDownload.net.limits.state import ANY_ROLE, HOLD, KeyLimit, LimitState, Rule
 from DocsToKG.ContentDownload.net.limits.stores.base import LimitStore, MemoryLimitStore, StoreUnavailable
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock
@@ -60,7 +61,7 @@ class HostStatus:
 
 
 def _status(key_limit: KeyLimit, now: float) -> HostStatus:
-    refusal = key_limit.refusal if key_limit.refusal is not None and key_limit.refusal.at > now else None
+    refusal = max(key_limit.refusals.values(), key=lambda rule: rule.at, default=None)
     until = max(key_limit.hold_until, refusal.at if refusal is not None else -math.inf)
     is_held = until > now
     limits = {
@@ -121,20 +122,33 @@ class HostLimits:
 
     def close(self) -> None:
         """Give everything back that other processes could wait for."""
+        self._context.close()
         with self._lock:
             self._store.close()
+
+    @property
+    def executor(self) -> Executor | None:
+        """Where a task is to have `ask` called; None: it is quick enough for the event loop."""
+        return self._context.executor
 
     def ask(self, gate: Gate) -> Permit | NotYet:
         host = host_key(gate.url)
         delays = gate.delays if isinstance(gate, TimedGate) else None
-        with self._lock:
+        with self._context.asking:
             now = self._clock.monotonic()
-            chain = self._registry.find(host, gate.resolver, gate.role, now)
+            chain = self._registry.known(host, gate.resolver, gate.role)
+            if chain is None:
+                with self._lock:
+                    chain = self._registry.find(host, gate.resolver, gate.role, now)
             if delays is not None and delays.rule is not None:
                 delays.asked_again(now)
             try:
-                known = self._known(chain, now) if self._store.shared else None
-                answer = known or self._decide(chain, now)
+                answer: Rule | _Full | HostPermit | None = self._known(chain, now)
+                if answer is None and self._needs_slots_only(chain, now) and self._store.take_back(chain.keys):
+                    return self._granted(chain, [], now)
+                # A record at hand says more: what lacks a slot may have to wait for a rule of time first.
+                if answer is None or (isinstance(answer, _Full) and not self._store.shared):
+                    answer = self._decide(chain, now)
             except StoreUnavailable as away:
                 return NotYet(chain.keys[0], now + away.again_s, away.why, "away")
             if isinstance(answer, HostPermit):
@@ -168,7 +182,8 @@ class HostLimits:
                 key_limit.set_crawl_delay(records[0], seconds)
                 return None, True
 
-            key_limit.crawl_delay_s, key_limit.refusal = seconds, None
+            key_limit.crawl_delay_s = seconds
+            key_limit.refusals.clear()
             self._store.post([key_limit.key], change)
         self._context.notify(key_limit.key)
 
@@ -191,12 +206,14 @@ class HostLimits:
         """This process asks nothing for a source for so long; others are not touched."""
         with self._lock:
             key_limit = self._registry.source(name)
-            key_limit.hold_until, key_limit.pause_why, key_limit.refusal = self._clock.monotonic() + seconds, why, None
+            key_limit.hold_until, key_limit.pause_why = self._clock.monotonic() + seconds, why
+            key_limit.refusals.clear()
 
     def resume_source(self, name: str) -> None:
         with self._lock:
             key_limit = self._registry.source(name)
-            key_limit.hold_until, key_limit.pause_why, key_limit.refusal = -math.inf, "", None
+            key_limit.hold_until, key_limit.pause_why = -math.inf, ""
+            key_limit.refusals.clear()
         self._context.notify(key_limit.key)
 
     def statuses(self, hosts: Collection[str]) -> dict[str, HostStatus]:
@@ -220,15 +237,16 @@ class HostLimits:
         latest: Rule | None = None
         full: KeyLimit | None = None
         for key_limit in chain.key_limits:
-            if key_limit.refusal is not None and key_limit.refusal.at > (now if latest is None else latest.at):
-                latest = key_limit.refusal
+            if key_limit.refusals:
+                for role in (chain.role, ANY_ROLE):
+                    refusal = key_limit.refusals.get(role)
+                    if refusal is not None and refusal.at > (now if latest is None else latest.at):
+                        latest = refusal
             if key_limit.busy >= key_limit.slots_now:
                 full = key_limit
         return latest or (None if full is None else _Full(full, False))
 
     def _decide(self, chain: LimitChain, now: float) -> Rule | _Full | HostPermit:
-        if self._needs_slots_only(chain, now) and self._store.take_back(chain.keys):
-            return self._granted(chain, [], now)
         records: list[LimitState] = []
 
         def look(found: list[LimitState]) -> tuple[Rule | _Full | Takes, bool]:
@@ -236,14 +254,13 @@ class HostLimits:
             return self._judge(chain, found, now)
 
         verdict = self._store.change(chain.keys, look)
-        for key_limit, state in zip(chain.key_limits, records, strict=True):
-            key_limit.note(state, now)
-        if isinstance(verdict, Rule):
-            next(key_limit for key_limit in chain.key_limits if key_limit.key == verdict.key).refusal = verdict
-            return verdict
-        if isinstance(verdict, _Full):
-            return verdict
-        return self._granted(chain, verdict, now)
+        with self._lock:
+            for key_limit, state in zip(chain.key_limits, records, strict=True):
+                key_limit.note(state, now)
+            if isinstance(verdict, Rule):
+                refused = next(key_limit for key_limit in chain.key_limits if key_limit.key == verdict.key)
+                refused.refusals[ANY_ROLE if verdict.kind == HOLD else chain.role] = verdict
+        return verdict if isinstance(verdict, Rule | _Full) else self._granted(chain, verdict, now)
 
     def _needs_slots_only(self, chain: LimitChain, now: float) -> bool:
         """No distance is kept and nothing is held back, so that a slot of ours may go from one request to the next."""
@@ -254,9 +271,10 @@ class HostLimits:
         return True
 
     def _granted(self, chain: LimitChain, taken: Takes, now: float) -> HostPermit:
-        for key_limit in chain.key_limits:
-            key_limit.busy += 1
-            key_limit.used_at = now
+        with self._lock:
+            for key_limit in chain.key_limits:
+                key_limit.busy += 1
+                key_limit.used_at = now
         return HostPermit(self._context, chain, taken, now)
 
     def _judge(self, chain: LimitChain, records: list[LimitState], now: float) -> tuple[Rule | _Full | Takes, bool]:
@@ -293,7 +311,7 @@ class HostLimits:
             return None, longer
 
         key_limit.hold_until = until
-        key_limit.refusal = Rule(key_limit.key, until, f"{key_limit.name}: {why}", HOLD)
+        key_limit.refusals[ANY_ROLE] = Rule(key_limit.key, until, f"{key_limit.name}: {why}", HOLD)
         self._store.post([key_limit.key], change)
 
     def _believe(self, key_limit: KeyLimit, told: Announced, now: float) -> None:

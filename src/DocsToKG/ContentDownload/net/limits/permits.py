@@ -1,28 +1,26 @@
-"""Obtain the right to one exchange, keep it from its grant to its release, and count what was waited for.
+"""The right to one exchange, from its grant over the moment of sending to its release.
 
 Between grant and sending a task can be late, and two late tasks would meet at the server. So the distance is kept
 a second time, over the moments of sending. Knows the limits and the store, not who asks for what.
-Promises: nothing is sent on slots that may have become another's; slots are freed once; every wait for a rate, an
-interval or a pause that a host asked for is recorded, once the permit is there.
+Promises: nothing is sent on slots that may have become another's; slots are freed once.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import field
 
-from DocsToKG.ContentDownload.api.gates import Gate, Gates, GateShut
-from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
-from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.errors import TransientFailure
+from DocsToKG.ContentDownload.api.gates import Gate
+from DocsToKG.ContentDownload.net.limits.breakers import NO_REPORT
 from DocsToKG.ContentDownload.net.limits.rates import RateRule, Taken
 from DocsToKG.ContentDownload.net.limits.registry import LimitChain
-from DocsToKG.ContentDownload.net.limits.state import CONNECTING_S, HOLD, INTERVAL, KeyLimit, LimitState, Rule
+from DocsToKG.ContentDownload.net.limits.state import ANY_ROLE, CONNECTING_S, KeyLimit, LimitState, Rule
 from DocsToKG.ContentDownload.net.limits.stores.base import LimitStore, StoreUnavailable
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.urls import host_key, mask_url
+from DocsToKG.core.tasks import finished_in
 from DocsToKG.core.values import lean_dataclass
 
 # Later than this after its grant, a thread must see whether another process has been granted meanwhile.
@@ -30,76 +28,122 @@ _LATE_S = 0.01
 # How soon to look again whether the record has room for a grant that may have been lost.
 _UNSURE_S = 0.005
 
-_SHORTEST_TOLD_S = 0.001
 
 Takes = list[list[tuple[RateRule, Taken]]]
 
 
 class LimitContext:
     """What all permits of one process share: the lock under which limits change, the record, and who is told when a
-    place has become free."""
+    place has become free.
+
+    A remote store is asked under a lock of its own, in a thread of its own, so that no event loop waits for a server.
+    """
 
     def __init__(self, clock: Clock, store: LimitStore) -> None:
         self.clock = clock
         self.store = store
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.asking = threading.RLock() if store.remote else self.lock
+        self.executor = ThreadPoolExecutor(1, "limits") if store.remote else None
         self.callbacks: tuple[Callable[[str], None], ...] = ()
 
     def notify(self, key: str) -> None:
         for callback in self.callbacks:
             callback(key)
 
+    def close(self) -> None:
+        if self.executor is not None:
+            self.executor.shutdown()
+
 
 class HostPermit:
     """The right to one exchange with one host. Call `start` right before sending."""
 
     __slots__ = (
-        *("_context", "_let_go", "_released", "_sent", "_started_at", "_taken", "_tenure", "_chain"),
-        *("afterwards", "granted_at"),
+        *("_context", "_let_go", "_released", "_sent", "_sending", "_started_at", "_taken", "_tenure", "_chain"),
+        *("afterwards", "granted_at", "report"),
     )
 
     def __init__(self, context: LimitContext, chain: LimitChain, taken: Takes, granted_at: float) -> None:
         self.granted_at = granted_at
         self.afterwards: Callable[[], None] | None = None  # what else is to be freed with the slots
+        self.report = NO_REPORT  # what its breakers are to be told
         self._context = context
         self._chain = chain
         self._taken = taken
         self._tenure = context.store.tenure
         self._started_at: float | None = None  # while it is on its way to the wire
         self._sent: list[tuple[KeyLimit, list[tuple[RateRule, Taken]]]] = []
+        self._sending: Future[float] | None = None  # what a remote store says about a late one
         self._let_go: Callable[[], None] | None = None
         self._released = False
 
     def start(self) -> float:
         """0.0 when the request may be sent now; otherwise the seconds until it may, and nothing is counted."""
         context = self._context
-        with context.lock:
-            return self._go(context.clock.monotonic()) if self._still_holds() else _UNSURE_S
+        with context.asking:
+            return self._start(context.clock.monotonic())
+
+    async def started(self) -> float:
+        """The same for a task: its event loop does not wait for a server."""
+        context, executor = self._context, self._context.executor
+        now = context.clock.monotonic()
+        if executor is None or not self._needs_store(now):
+            with context.lock:
+                return self._start(now)
+        return await finished_in(executor, self.start)
 
     def before_send(self) -> float:
         """Right before the first byte: 0.0, or the seconds for which it must still wait.
 
         Who takes long to connect is not waited for, and by other processes not at all, so others may have gone ahead.
         """
-        context, chain, started_at = self._context, self._chain, self._started_at
+        context, started_at = self._context, self._started_at
         now = context.clock.monotonic()
         if started_at is None or now - started_at < _LATE_S:
             return 0.0
-        with context.lock:
-            if not self._still_holds():
-                return _UNSURE_S
-            if now - started_at >= CONNECTING_S:
-                return self._go(now)
-            if (held_until := max(key_limit.hold_until for key_limit in chain.sending)) > now:
-                return held_until - now  # the host asked for a pause meanwhile
-            if not context.store.shared or not chain.is_paced():
-                return 0.0
-            if not 0.0 < max(key_limit.interval_s(chain.role) for key_limit in chain.sending) <= now - started_at:
-                return 0.0
-            delay_s = self._regrant(now) if self._is_late(now) else 0.0
-            if delay_s <= 0:
-                self._set_out(now)
-            return max(0.0, delay_s)
+        if context.executor is None or not self._needs_store(now):
+            with context.lock:
+                return self._sent_late(started_at, now)
+        if self._sending is None:
+            self._sending = context.executor.submit(self._sent_late_by_store, started_at, now)
+        if not self._sending.done():
+            return _UNSURE_S
+        sending, self._sending = self._sending, None
+        return sending.result()
+
+    def _start(self, now: float) -> float:
+        if not self._still_holds():
+            return _UNSURE_S
+        if self._chain.is_paced():
+            return self._go(now)
+        # Where no distance is kept, nobody else needs to know when it is sent.
+        for key_limit in self._chain.sending:
+            if key_limit.hold_until > now:
+                return max(limit.hold_until for limit in self._chain.sending) - now
+        self._started_at = now
+        return 0.0
+
+    def _sent_late_by_store(self, started_at: float, now: float) -> float:
+        with self._context.asking:
+            return self._sent_late(started_at, now)
+
+    def _sent_late(self, started_at: float, now: float) -> float:
+        chain = self._chain
+        if not self._still_holds():
+            return _UNSURE_S
+        if now - started_at >= CONNECTING_S:
+            return self._go(now)
+        if (held_until := max(key_limit.hold_until for key_limit in chain.sending)) > now:
+            return held_until - now  # the host asked for a pause meanwhile
+        if not self._context.store.shared or not chain.is_paced():
+            return 0.0
+        if not 0.0 < max(key_limit.interval_s(chain.role) for key_limit in chain.sending) <= now - started_at:
+            return 0.0
+        delay_s = self._regrant(now) if self._is_late(now) else 0.0
+        if delay_s <= 0:
+            self._set_out(now)
+        return max(0.0, delay_s)
 
     def cancelled_with(self, cancel: CancelToken) -> CancelToken:
         """For the exchange: cancelled with `cancel`, and before the slots of this permit may be another's."""
@@ -121,13 +165,14 @@ class HostPermit:
 
     def on_sent(self) -> None:
         """The request is on the wire: from now on others keep their distance."""
-        context, chain = self._context, self._chain
-        with context.lock:
+        is_paced = self._chain.is_paced()
+        if not is_paced and not self._sent:
+            self._started_at = None
+            return
+        with self._context.lock:
             self._arrive()
-            for key_limit in chain.sending:
-                if key_limit.is_paced(chain.role):
-                    self._count_from(context.clock.monotonic())
-                    break
+            if is_paced:
+                self._count_from(self._context.clock.monotonic())
 
     def _count_from(self, now: float) -> None:
         chain, store = self._chain, self._context.store
@@ -181,8 +226,9 @@ class HostPermit:
     def _go(self, now: float) -> float:
         """Set out now, unless a hold or somebody else's request says otherwise; then the seconds to wait."""
         delay_s, role = 0.0, self._chain.role
-        for key_limit in self._chain.sending:
-            delay_s = max(delay_s, key_limit.sending_delay_s(role, now))
+        with self._context.lock:
+            for key_limit in self._chain.sending:
+                delay_s = max(delay_s, key_limit.sending_delay_s(role, now))
         if delay_s <= 0 and self._is_late(now):
             delay_s = self._regrant(now)
         if delay_s <= 0:
@@ -190,11 +236,12 @@ class HostPermit:
         return max(0.0, delay_s)
 
     def _set_out(self, now: float) -> None:
-        if self._started_at is not None:
-            self._arrive()
-        self._started_at = now
-        for key_limit in self._chain.sending:
-            self._sent.append((key_limit, key_limit.set_out(self._chain.role, now)))
+        with self._context.lock:
+            if self._started_at is not None:
+                self._arrive()
+            self._started_at = now
+            for key_limit in self._chain.sending:
+                self._sent.append((key_limit, key_limit.set_out(self._chain.role, now)))
 
     def _arrive(self) -> None:
         started_at, self._started_at = self._started_at, None
@@ -205,6 +252,9 @@ class HostPermit:
     def _is_late(self, now: float) -> bool:
         """Has the record shared with others fallen behind, in a way that they could feel?"""
         return self._context.store.shared and now - self.granted_at > _LATE_S and self._chain.is_paced()
+
+    def _needs_store(self, now: float) -> bool:
+        return not 0 <= self._context.store.tenure == self._tenure or self._is_late(now)
 
     def _still_holds(self) -> bool:
         """False where its slots may have gone to others since the grant, and the record has no room for both."""
@@ -243,8 +293,9 @@ class HostPermit:
         except StoreUnavailable as away:
             self._taken = taken
             return away.again_s
-        for key_limit, state in zip(chain.key_limits, seen, strict=True):
-            key_limit.note(state, now)
+        with self._context.lock:
+            for key_limit, state in zip(chain.key_limits, seen, strict=True):
+                key_limit.note(state, now)
         if isinstance(answer, float):
             return answer
         self._taken, self.granted_at = answer, now
@@ -263,8 +314,7 @@ def latest_rule(chain: LimitChain, records: Sequence[LimitState], now: float) ->
 def _look_again(key_limits: Sequence[KeyLimit]) -> None:
     for key_limit in key_limits:
         # A pause that the host asked for is not ours to give back.
-        if key_limit.refusal is not None and key_limit.refusal.kind != HOLD:
-            key_limit.refusal = None
+        key_limit.refusals = {role: rule for role, rule in key_limit.refusals.items() if role == ANY_ROLE}
 
 
 def _give_back(key_limits: Sequence[KeyLimit], records: list[LimitState], taken: Takes, now: float) -> None:
@@ -302,47 +352,3 @@ class TimedGate(Gate):
     """A gate that remembers what it made its request wait for."""
 
     delays: RateWaits = field(default_factory=RateWaits, compare=False, repr=False)
-
-
-async def admission(
-    url: str, resolver: str, role: str, *, gates: Gates, clock: Clock, call: Call, attempts: AttemptSink
-) -> HostPermit:
-    """A permit for an exchange that is sent now.
-
-    A task may come late to its grant. When another was later still, or the host has asked for a pause
-    meanwhile, sending now would break the interval; then the permit is given back and asked for again.
-    """
-    gate = TimedGate(url, resolver, role)
-    while True:
-        call.cancel.raise_if_cancelled()
-        try:
-            permit: HostPermit = await gates.permit(gate, call)  # type: ignore[assignment]  # what `Limits` grants
-        except GateShut as shut:
-            left_s = max(0.0, shut.at - clock.monotonic())
-            raise TransientFailure(Reason.RETRY_AFTER, shut.why, url=mask_url(url), retry_after_s=left_s) from None
-        delay_s = _started(permit, call)
-        if delay_s == 0.0:
-            if gate.delays.seconds:
-                _tell(gate, call, attempts)
-            return permit
-        permit.refund()
-        permit.release()
-        gate.delays.add(f"host:{host_key(url)}", INTERVAL, delay_s)
-        await call.pause(delay_s, clock)
-
-
-def _started(permit: HostPermit, call: Call) -> float:
-    """0.0 when it goes out now, otherwise how long it must still wait."""
-    try:
-        call.cancel.raise_if_cancelled()
-        return permit.start()
-    except BaseException:
-        permit.release()
-        raise
-
-
-def _tell(gate: TimedGate, call: Call, attempts: AttemptSink) -> None:
-    for (key, rule), seconds in gate.delays.seconds.items():
-        if seconds > _SHORTEST_TOLD_S:
-            about = {"work_id": call.work_id, "resolver": gate.resolver, "role": str(gate.role)}
-            attempts.rate_wait(key, round(seconds * 1000), why=rule, **about)

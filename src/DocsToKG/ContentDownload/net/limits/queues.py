@@ -15,8 +15,10 @@ import math
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import nlargest
 from itertools import islice
 from typing import Any, Protocol
@@ -100,6 +102,10 @@ class CappedGatekeeper:
     def on_free(self, callback: Callable[[str], None]) -> None:
         self._keeper.on_free(callback)
 
+    @property
+    def executor(self) -> Executor | None:
+        return self._keeper.executor
+
 
 class CappedPermit:
     """A permit, and the slots of the caller's that go with it."""
@@ -174,6 +180,8 @@ class PermitQueues:
         self._most_behind = _MOST_BEHIND + (0 if most is None else most)
         self._queues: dict[str, _Queue] = {}  # a key without waiters is not there
         self._askable: dict[str, int] = {}  # keys whose first waiter is worth asking for, and since which choice
+        self._asked: dict[str, _Waiter] = {}  # by key, for whom a remote store is being asked
+        self._moved: set[str] = set()  # keys that have moved meanwhile
         self._choices = 0
         self._due: dict[str, float] = {}  # the earliest moment to ask for a key again
         self._timers: list[tuple[float, str]] = []
@@ -193,7 +201,8 @@ class PermitQueues:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         key = f"host:{host_key(gate.url)}"
         queue = self._queues.get(key)
-        if queue is None and self._may_grant and not self._askable:  # who stands already goes first
+        no_one_waits = queue is None and not self._askable  # who stands already goes first
+        if no_one_waits and self._may_grant and self._keeper.executor is None:
             answer = self._ask(gate, call)
             if not isinstance(answer, NotYet):
                 return self._take(answer)
@@ -239,7 +248,7 @@ class PermitQueues:
 
     @property
     def _may_grant(self) -> bool:
-        return self.used < self._most and self._behind < self._most_behind
+        return self.used + len(self._asked) < self._most and self._behind < self._most_behind
 
     # for people who look, and for whoever has too many waiting
 
@@ -251,12 +260,12 @@ class PermitQueues:
     @property
     def blocked(self) -> int:
         """How many of them could not go on if more permits might be out. From any thread."""
-        return self.waiting - sum(self._length(key) for key in list(self._askable))
+        return self.waiting - sum(self._length(key) for key in [*self._askable, *self._asked])
 
     @property
     def is_idle(self) -> bool:
         """More permits could be out, and there is nobody to ask for."""
-        return self.used < self._most and not self._askable
+        return self.used < self._most and not self._askable and not self._asked
 
     def waits(self) -> Counter[str]:
         """What tasks wait for, and how many. From any thread."""
@@ -324,7 +333,14 @@ class PermitQueues:
         """Ask for those who may go, while permits may be had."""
         self._pump_is_due = False
         while self._may_grant and (key := self._next_askable()) is not None:
-            self._ask_for_first(key)
+            if (waiter := self._first(key)) is None:
+                continue
+            if self._keeper.executor is None:
+                self._answered(key, waiter, partial(self._ask, waiter.gate, waiter.call))
+            else:
+                self._asked[key] = waiter
+                answer = self._keeper.executor.submit(self._ask, waiter.gate, waiter.call)
+                answer.add_done_callback(partial(self._call_soon, self._answered_elsewhere, key, waiter))
 
     def _next_askable(self) -> str | None:
         if not self._askable:
@@ -340,16 +356,31 @@ class PermitQueues:
         queue = self._queues.get(key)
         return len(queue.waiters) if queue is not None else 0
 
-    def _ask_for_first(self, key: str) -> None:
+    def _first(self, key: str) -> _Waiter | None:
         queue = self._queues.get(key)
         while queue is not None and queue.waiters[0].permit.cancelled():  # its task is about to leave
             self._drop_first(key)
             queue = self._queues.get(key)
-        if queue is None:
-            return
-        waiter, now = queue.waiters[0], self._clock.monotonic()
+        return None if queue is None else queue.waiters[0]
+
+    def _answered_elsewhere(self, key: str, waiter: _Waiter, answer: Future[HostPermit | NotYet]) -> None:
+        del self._asked[key]
+        queue = self._queues.get(key)
+        if queue is not None and queue.waiters[0] is waiter and not waiter.permit.cancelled():
+            self._answered(key, waiter, answer.result)
+        elif answer.exception() is None and not isinstance(permit := answer.result(), NotYet):
+            permit.refund()
+            permit.release()
+        if key in self._moved:
+            self._moved.discard(key)
+            self._mark_askable(key)
+        if self._askable:
+            self._pump_soon()
+
+    def _answered(self, key: str, waiter: _Waiter, ask: Callable[[], HostPermit | NotYet]) -> None:
+        queue, now = self._queues[key], self._clock.monotonic()
         try:
-            answer = self._ask(waiter.gate, waiter.call)
+            answer = ask()
         except Exception as error:  # this task's own fault, or its `GateShut`; the others are asked for
             self._drop_first(key)
             waiter.permit.set_exception(error)
@@ -439,7 +470,9 @@ class PermitQueues:
             self._loop.call_soon_threadsafe(function, *args)
 
     def _mark_askable(self, key: str) -> None:
-        if key not in self._askable and key in self._queues:
+        if key in self._asked:
+            self._moved.add(key)
+        elif key not in self._askable and key in self._queues:
             self._askable[key] = self._choices
             self._pump_soon()
 

@@ -12,6 +12,7 @@ import json
 import math
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.net.limits.stores.redis_connection import RedisConnection, ServerUnavailable
@@ -42,6 +43,7 @@ class RedisBreakers:
         times: ServerTime | None = None,
     ) -> None:
         self.look_s = look_s
+        self.executor = ThreadPoolExecutor(1, "breakers")
         self._clock = clock
         self._owner = new_worker_id()
         self._link = RedisConnection(
@@ -92,6 +94,7 @@ class RedisBreakers:
             raise ServerUnavailable("busy")
 
     def close(self) -> None:
+        self.executor.shutdown()
         with self._lock:
             self._link.leave()
             self._link.close()

@@ -1,7 +1,7 @@
-"""Which lanes a request passes: that of its host, those of the host's groups, that of its source.
+"""Which limits a request must keep: that of its host, those of the host's groups, that of its source.
 
-Knows what is configured for each and makes a lane when it is first met. Takes no decision and no lock; the caller sees
-to it that one thread at a time is inside. Promises: one lane per key for as long as anything depends on it.
+Knows what is configured for each and makes a limit when it is first met. Takes no decision and no lock; the caller sees
+to it that one thread at a time is inside. Promises: one limit per key for as long as anything depends on it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ANY_NUMBER = 2**31
 
 
 class LimitChain:
-    """The lanes of requests in one role from one source to one host."""
+    """The limits of requests in one role from one source to one host."""
 
     __slots__ = ("_owner", "key_limits", "keys", "role", "sending")
 
@@ -35,17 +35,20 @@ class LimitChain:
 
     def is_paced(self) -> bool:
         """Does it matter to anyone when a request is sent?"""
-        return any(key_limit.is_paced(self.role) for key_limit in self.key_limits)
+        for key_limit in self.key_limits:  # noqa: SIM110 (asked several times for each request; a generator costs more)
+            if key_limit.is_paced(self.role):
+                return True
+        return False
 
     def vacate(self, records: list[LimitState]) -> tuple[None, bool]:
-        """The change that frees a slot in each lane."""
+        """The change that frees a slot of each limit."""
         for key_limit, state in zip(self.key_limits, records, strict=True):
             key_limit.vacate(state, self._owner)
         return None, True
 
 
 class LimitRegistry:
-    """The lanes of one process."""
+    """The limits of one process."""
 
     def __init__(
         self,
@@ -68,14 +71,18 @@ class LimitRegistry:
         self._sources: dict[str, KeyLimit] = {}
         self._groups: dict[str, KeyLimit] = {}
         self._groups_by_host: dict[str, tuple[KeyLimit, ...]] = {}
-        self._registry: dict[tuple[str, str, str], LimitChain] = {}
+        self._chains: dict[tuple[str, str, str], LimitChain] = {}
+
+    def known(self, host: str, resolver: str, role: str) -> LimitChain | None:
+        """What `find` would give, without a lock, if it was found before."""
+        return self._chains.get((host, resolver, role))
 
     def find(self, host: str, resolver: str, role: str, now: float) -> LimitChain:
         place = (host, resolver, role)
-        found = self._registry.get(place)
+        found = self._chains.get(place)
         if found is None:
             key_limits = (self.host(host, now), *self.groups_of(host), self.source(resolver))
-            found = self._registry[place] = LimitChain(key_limits, role, self._store.owner)
+            found = self._chains[place] = LimitChain(key_limits, role, self._store.owner)
         return found
 
     def host(self, name: str, now: float) -> KeyLimit:
@@ -121,7 +128,7 @@ class LimitRegistry:
         for name in idle:
             del self.hosts[name]
             self._groups_by_host.pop(name, None)
-        self._registry = {place: chain for place, chain in self._registry.items() if place[0] not in idle}
+        self._chains = {place: chain for place, chain in self._chains.items() if place[0] not in idle}
         self._store.forget([f"host:{name}" for name in idle])
 
     def _is_idle(self, key_limit: KeyLimit, now: float) -> bool:

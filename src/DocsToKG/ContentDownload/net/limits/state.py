@@ -18,6 +18,7 @@ from DocsToKG.core.bucket import Rate
 
 # The rules of time: a pause that the host asked for, the interval between requests to a host, the rate of a source.
 HOLD, INTERVAL, RATE = "hold", "interval", "rate"
+ANY_ROLE = ""
 _CRAWL = "s:crawl"
 # One who waits for a slot of another process asks again within this time, or has gone.
 _WISH_S = 0.2
@@ -115,7 +116,7 @@ class KeyLimit:
         self.busy = 0  # exchanges of this process
         self.used_at = -math.inf
         # What the last look at the shared record said. It may have become stricter since, hardly ever milder.
-        self.refusal: Rule | None = None
+        self.refusals: dict[str, Rule] = {}  # by role; under no role, what holds for all
         self.hold_until = -math.inf
         self.pause_why = ""  # an operator's word, which holds in this process
         self.scale = 1.0

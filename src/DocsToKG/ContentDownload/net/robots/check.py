@@ -21,16 +21,16 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 import httpx2
 from protego import Protego
 
-from DocsToKG.ContentDownload.api.gates import Gates, Permit
+from DocsToKG.ContentDownload.api.gates import Gates
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
-from DocsToKG.ContentDownload.errors import ContentDownloadError, LimitsAway, TransientFailure
+from DocsToKG.ContentDownload.errors import ContentDownloadError, LimitsAway
 from DocsToKG.ContentDownload.net.cache import UNCACHED
 from DocsToKG.ContentDownload.net.cutting import unless_cut
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS_OR_CUT, asked_pause_s, cut_off, describe, fault_of
-from DocsToKG.ContentDownload.net.limits.breakers import NO_REPORT, BreakerReport, Breakers
+from DocsToKG.ContentDownload.net.limits.admission import Admission
+from DocsToKG.ContentDownload.net.limits.breakers import BreakerReport, Breakers
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits, HostPermit
-from DocsToKG.ContentDownload.net.limits.permits import admission
 from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
 from DocsToKG.ContentDownload.net.retries import Retries
@@ -167,8 +167,7 @@ class Robots:
         self._timeout_s = timeout_s
         self._crawl_delay_cap_s = crawl_delay_cap_s
         self._retries = Retries(retry or RetryPolicy(max_attempts=2, base_s=0.5), random=random)
-        self._breakers = breakers
-        self._gates = gates
+        self._admission = Admission(gates=gates, clock=clock, attempts=attempts, breakers=breakers)
         self._pauses = pauses or RetryAfterRules()
         self._exempt = tuple(place if "/" in place else f"{place}/" for place in map(str.lower, exempt))
         self._shelf = shelf
@@ -330,26 +329,16 @@ class Robots:
                 return await self._ask_once(url, call)
 
     async def _ask_once(self, url: str, call: Call) -> _Answer:
-        if self._breakers is not None:
-            self._breakers.look(url)
-        permit = await admission(
-            url,
-            SOURCE,
-            Role.METADATA,
-            gates=self._gates,
-            clock=self._clock,
-            call=call,
-            attempts=self._attempts,
-        )
+        await self._admission.look(url)
+        permit = await self._admission.enter(url, SOURCE, Role.METADATA, call)
         began = self._clock.monotonic()
         try:
-            watched = self._watched(url, permit)
             try:
                 answer, content_type = await self._exchange(url, call, permit)
             except BaseException as error:
-                watched.raised(error)
+                permit.report.raised(error)
                 raise
-            self._tell_breakers(watched, answer)
+            self._tell_breakers(permit.report, answer)
         finally:
             permit.release()
         elapsed_s = self._clock.monotonic() - began
@@ -364,13 +353,6 @@ class Robots:
         if answer.final is not None:
             raise answer.final
         return answer
-
-    def _watched(self, url: str, permit: Permit) -> BreakerReport:
-        try:
-            return NO_REPORT if self._breakers is None else self._breakers.enter(url)
-        except TransientFailure:
-            permit.refund()
-            raise
 
     def _tell_breakers(self, watched: BreakerReport, answer: _Answer) -> None:
         if answer.status is None:

@@ -12,6 +12,7 @@ from DocsToKG.ContentDownload.net.limits.state import LimitState
 from DocsToKG.core.cancel import CancelToken
 
 T = TypeVar("T")
+_LOOK_EVERY = 16
 Change = Callable[[list[LimitState]], tuple[T, bool]]
 
 
@@ -28,7 +29,8 @@ class LimitStore(Protocol):
     """Keeps one record per key. The caller sees to it that one thread at a time is inside."""
 
     owner: str
-    shared: bool
+    shared: bool  # with other processes
+    remote: bool  # a `change` may wait for a server, so that no event loop may call it
 
     @property
     def tenure(self) -> int:
@@ -43,7 +45,8 @@ class LimitStore(Protocol):
         """Hand the records of `keys` to `change`, which alters them and says whether they are to be written."""
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
-        """The same for what must not get lost: when the record is away, it is done as soon as it is back.
+        """The same for what must not get lost: when the record is away, it is done as soon as it is back. No
+        event loop is held up.
 
         With `soon` it may wait some milliseconds for a change that comes anyway.
         """
@@ -64,28 +67,35 @@ class MemoryLimitStore:
     """The record of one process."""
 
     owner = "me"
-    shared = False
+    shared = remote = False
     tenure = 0
     term = None
 
     def __init__(self) -> None:
-        self._kept: dict[str, LimitState] = {}
+        self._states: dict[str, LimitState] = {}
+        self._unseen: set[str] = set()  # keys whose records were changed and not looked at since
+        self._taken_back = 0
 
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
-        return change([self._kept.setdefault(key, LimitState()) for key in keys])[0]
+        self._unseen.difference_update(keys)
+        return change([self._states.setdefault(key, LimitState()) for key in keys])[0]
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
-        self.change(keys, change)
+        if not soon:  # its own slots a process counts itself
+            self.change(keys, change)
+            self._unseen.update(keys)
 
     def take_back(self, keys: Sequence[str]) -> bool:
-        return False
+        """Nobody else wants a slot; the record is only to be seen now and then, since what it says may expire."""
+        self._taken_back += 1
+        return self._taken_back % _LOOK_EVERY > 0 and self._unseen.isdisjoint(keys)
 
     def is_gone(self, owner: str) -> bool:
         return False
 
     def forget(self, keys: Sequence[str]) -> None:
         for key in keys:
-            self._kept.pop(key, None)
+            self._states.pop(key, None)
 
     def close(self) -> None:
-        self._kept.clear()
+        self._states.clear()

@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.net.limits.stores.redis_times import ServerTime, S
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_worker_id
+from DocsToKG.core.tasks import on_event_loop
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class RedisLimitStore:
     `soon_s` for a change to go with.
     """
 
-    shared = True
+    shared = remote = True
 
     def __init__(
         self,
@@ -89,6 +90,7 @@ class RedisLimitStore:
         self._why = ""
         self._lock = threading.RLock()
         self._wake = threading.Event()
+        self._hurry = False
         self._closed = False
         self._term = CancelToken()
         self._over = threading.Event()
@@ -124,11 +126,14 @@ class RedisLimitStore:
                 raise self._failed(f"the shared limits cannot be read ({away})") from away
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
-        with self._lock:
-            self._owed.append((tuple(keys), change))
-            if soon and self._soon_s:
-                self._wake.set()
-            else:
+        self._owed.append((tuple(keys), change))
+        if soon and self._soon_s:
+            self._wake.set()
+        elif on_event_loop():
+            self._hurry = True
+            self._wake.set()
+        else:
+            with self._lock:
                 self._try_pay()
 
     def take_back(self, keys: Sequence[str]) -> bool:
@@ -341,7 +346,9 @@ class RedisLimitStore:
     def _beat(self) -> None:
         while not self._closed:
             if self._wake.wait(self._beat_s):
-                time.sleep(self._soon_s)
+                if not self._hurry:
+                    time.sleep(self._soon_s)
+                self._hurry = False
                 self._wake.clear()
             with self._lock:
                 if not self._closed:

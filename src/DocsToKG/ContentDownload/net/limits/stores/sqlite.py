@@ -60,6 +60,7 @@ class SqliteLimitStore:
     """The record of every process that opens the same `path`. `space` keeps worlds apart that must not meet."""
 
     shared = True
+    remote = False
     tenure = 0  # a dead process is told from a slow one by the system
     term = None
 
