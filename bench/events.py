@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.facts import report
 from DocsToKG.Orchestrator.events.notifier import Notifier
-from DocsToKG.Orchestrator.events.outbox import Wish
+from DocsToKG.Orchestrator.events.outbox import Subscription
 from DocsToKG.Orchestrator.events.webhook import Webhook
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
@@ -80,7 +80,7 @@ def one_round(folder: Path, url: str, jobs: int) -> list[dict[str, Any]]:
     keys.new("bench", time.time())
     hook = Webhook("hook", url, secret=_SECRET, private_hosts=["127.0.0.1"])
     with SqliteLedger(folder / "told.sqlite") as ledger:
-        notifier = Notifier(ledger, [Wish("hook", "webhook")], [hook], signers=keys.signers(time.time()))
+        notifier = Notifier(ledger, [Subscription("hook", "webhook")], [hook], signers=keys.signers(time.time()))
         notifier.register()
         told = timed(lambda: work(ledger, jobs))
         sent: list[int] = []

@@ -48,7 +48,7 @@ def write(folder: Path) -> dict[str, Any]:
     signers = KeyFolder(folder / "keys").signers(time.time())
     with SqliteLedger(folder / "ledger.sqlite") as ledger:
         start = time.monotonic()
-        now = ledger.look(lambda tx: tx.now_ms)
+        now = ledger.read(lambda tx: tx.now_ms)
         made = export(ledger, Range(0, now, None), signers, folder / "bundle.tar.zst")
     return _figures("export", made.rows["history.jsonl"], start)
 

@@ -21,8 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
-from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
+from DocsToKG.Orchestrator.events.notifier import Notifier, RetryPolicy
+from DocsToKG.Orchestrator.events.outbox import Outbox, Subscription
+from DocsToKG.Orchestrator.events.targets import SendLimits
 from DocsToKG.Orchestrator.events.webhook import Webhook
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
@@ -100,11 +101,13 @@ def carry(place: str, keys: str, url: str, step: str) -> None:
 
     notifiers.BATCH = 5  # type: ignore[misc]
     signers = KeyFolder(Path(keys)).signers(0.0)
-    hook = Webhook("hook", url, secret=SECRET, private_hosts=["127.0.0.1"], at_once=2)
+    hook = Webhook("hook", url, secret=SECRET, private_hosts=["127.0.0.1"], limits=SendLimits(at_once=2))
     with opened(place) as ledger:
-        wishes = [Wish("hook", "webhook")]
+        subscriptions = [Subscription("hook", "webhook")]
         # Long enough for a busy machine: whoever's lead runs out sends no more, and so would never reach its end.
-        carrier = Notifier(ledger, wishes, [hook], signers=signers, patience=Patience(0.05, 0.2), lead_s=5)
+        carrier = Notifier(
+            ledger, subscriptions, [hook], signers=signers, retry_policy=RetryPolicy(0.05, 0.2), lead_s=5
+        )
         carrier.run_once()
 
 

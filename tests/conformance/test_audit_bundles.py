@@ -193,7 +193,7 @@ def test_the_command_exports_from_a_server(postgres_url: str, tmp_path: Path) ->
         try:
             with PostgresLedger(url) as ledger:
                 ledger.enqueue_many([NewJob(f"doi:10.1/{n}", {}, tenant="a") for n in range(3)])
-                now = datetime.fromtimestamp(ledger.look(lambda tx: tx.now_ms) / 1000 + 0.001, UTC).isoformat()
+                now = datetime.fromtimestamp(ledger.read(lambda tx: tx.now_ms) / 1000 + 0.001, UTC).isoformat()
             keys = ["--keys", str(tmp_path / "keys")]
             for words in (
                 ["keys", "new", "operations", *keys],

@@ -27,11 +27,11 @@ def ledger(open_ledger: Open) -> Any:
 
 
 def weigh(tx: ControlTx, tenant: str, weight: int) -> tuple[Any, ...]:
-    return tx.ask(_ADD, {"tenant": tenant, "weight": weight, "now": tx.now_ms})[0]
+    return tx.execute(_ADD, {"tenant": tenant, "weight": weight, "now": tx.now_ms})[0]
 
 
 def weights(tx: ControlTx) -> dict[str, int]:
-    return dict(tx.ask("SELECT tenant, weight FROM tenants ORDER BY tenant"))
+    return dict(tx.execute("SELECT tenant, weight FROM tenants ORDER BY tenant"))
 
 
 def test_a_change_answers_and_is_seen_by_everyone(open_ledger: Open) -> None:
@@ -44,9 +44,9 @@ def test_a_change_answers_and_is_seen_by_everyone(open_ledger: Open) -> None:
 def test_ledger_time_is_given_in_milliseconds(open_ledger: Open) -> None:
     clock = ManualClock()
     ledger = open_ledger(clock=clock)
-    assert ledger.change(lambda tx: tx.now_ms) == int(clock.now() * 1000)
+    assert ledger.write(lambda tx: tx.now_ms) == int(clock.now() * 1000)
     clock.advance(5)
-    assert ledger.look(lambda tx: tx.now_ms) == int(clock.now() * 1000)
+    assert ledger.read(lambda tx: tx.now_ms) == int(clock.now() * 1000)
 
 
 def test_a_refused_change_leaves_nothing_behind_and_its_neighbours_stand(ledger: Any) -> None:
@@ -60,7 +60,7 @@ def test_a_refused_change_leaves_nothing_behind_and_its_neighbours_stand(ledger:
 
     def bad() -> None:
         with pytest.raises(Refused):
-            ledger.change(refused)
+            ledger.write(refused)
 
     threads = [threading.Thread(target=bad) for _ in range(4)]
     threads += [
@@ -70,8 +70,8 @@ def test_a_refused_change_leaves_nothing_behind_and_its_neighbours_stand(ledger:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert ledger.look(weights) == {"good1": 1, "good2": 2}
-    assert ledger.look(version_of) == 0
+    assert ledger.read(weights) == {"good1": 1, "good2": 2}
+    assert ledger.read(version_of) == 0
     assert ledger.verify_history()
 
 
@@ -81,8 +81,8 @@ def test_a_broken_change_is_told_and_undone(ledger: Any) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        ledger.change(broken)
-    assert ledger.look(weights) == {}
+        ledger.write(broken)
+    assert ledger.read(weights) == {}
 
 
 def test_an_audit_row_is_a_link_of_the_history(ledger: Any) -> None:
@@ -93,7 +93,7 @@ def test_an_audit_row_is_a_link_of_the_history(ledger: Any) -> None:
         words = {"reason": "too much", "ticket": "OPS-7", "detail": {"max": 3}}
         tx.note("acme", event="quota_set", actor="ann", job_id=job.job_id, **words)  # type: ignore[arg-type]
 
-    ledger.change(change)
+    ledger.write(change)
     row = ledger.history(job.job_id)[-1]
     assert (row.event, row.actor, row.reason, row.ticket) == ("quota_set", "ann", "too much", "OPS-7")
     assert row.detail_json == '{"max": 3}'
@@ -105,12 +105,12 @@ def test_the_number_of_the_rules_grows_once_for_each_change_that_says_so(ledger:
         tx.rules_changed()
         tx.rules_changed()
 
-    assert ledger.look(version_of) == 0
-    ledger.change(lambda tx: weigh(tx, "a", 1))
-    assert ledger.look(version_of) == 0
-    ledger.change(change)
-    ledger.change(change)
-    assert ledger.look(version_of) == 2
+    assert ledger.read(version_of) == 0
+    ledger.write(lambda tx: weigh(tx, "a", 1))
+    assert ledger.read(version_of) == 0
+    ledger.write(change)
+    ledger.write(change)
+    assert ledger.read(version_of) == 2
 
 
 def test_statements_are_portable(ledger: Any) -> None:
@@ -118,42 +118,42 @@ def test_statements_are_portable(ledger: Any) -> None:
     hostile = "it's 100% :x /* lock */ \\ \u00e9"
 
     def change(tx: ControlTx) -> None:
-        tx.ask(
+        tx.execute(
             "INSERT INTO tenants (tenant, blocked, blocked_reason, updated_at) VALUES (:t, :b, :r, :now)",
             {"t": "a", "b": True, "r": hostile, "now": tx.now_ms},
         )
 
-    ledger.change(change)
-    assert ledger.look(lambda tx: tx.ask("SELECT blocked, blocked_reason FROM tenants")) == [(1, hostile)]
+    ledger.write(change)
+    assert ledger.read(lambda tx: tx.execute("SELECT blocked, blocked_reason FROM tenants")) == [(1, hostile)]
     asked = (
         "SELECT count(*), sum(weight), ':no%' FROM tenants "
         "WHERE (:t IS NULL OR tenant = :t) AND blocked_reason LIKE 'it%'"
     )
-    assert ledger.look(lambda tx: tx.ask(asked, {"t": None})) == [(1, 1, ":no%")]
-    assert ledger.look(lambda tx: tx.ask(asked, {"t": "b"})) == [(0, None, ":no%")]
-    [(total,)] = ledger.look(lambda tx: tx.ask("SELECT sum(weight) FROM tenants"))
+    assert ledger.read(lambda tx: tx.execute(asked, {"t": None})) == [(1, 1, ":no%")]
+    assert ledger.read(lambda tx: tx.execute(asked, {"t": "b"})) == [(0, None, ":no%")]
+    [(total,)] = ledger.read(lambda tx: tx.execute("SELECT sum(weight) FROM tenants"))
     assert type(total) is int
 
 
 def test_many_who_add_one_lose_none(open_ledger: Open) -> None:
     """A row that is read to be changed is locked where writers run beside each other."""
     ledgers = [open_ledger() for _ in range(3)]
-    ledgers[0].change(lambda tx: weigh(tx, "a", 1))
+    ledgers[0].write(lambda tx: weigh(tx, "a", 1))
 
     def add(tx: ControlTx) -> None:
-        [(weight,)] = tx.ask("SELECT weight FROM tenants WHERE tenant = 'a' /* lock */")
-        tx.ask("UPDATE tenants SET weight = :weight WHERE tenant = 'a'", {"weight": weight + 1})
+        [(weight,)] = tx.execute("SELECT weight FROM tenants WHERE tenant = 'a' /* lock */")
+        tx.execute("UPDATE tenants SET weight = :weight WHERE tenant = 'a'", {"weight": weight + 1})
 
     def work(ledger: Any) -> None:
         for _ in range(20):
-            ledger.change(add)
+            ledger.write(add)
 
     threads = [threading.Thread(target=work, args=(ledger,)) for ledger in ledgers for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(120)
-    assert ledgers[0].look(weights) == {"a": 121}
+    assert ledgers[0].read(weights) == {"a": 121}
 
 
 def test_looking_sees_one_moment_and_changes_nothing(open_ledger: Open) -> None:
@@ -175,5 +175,5 @@ def test_an_error_while_looking_leaves_the_ledger_usable(ledger: Any) -> None:
         raise NotFound("nothing")
 
     with pytest.raises(NotFound):
-        ledger.look(missing)
-    assert ledger.look(weights) == {}
+        ledger.read(missing)
+    assert ledger.read(weights) == {}

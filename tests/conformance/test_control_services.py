@@ -27,7 +27,7 @@ BY = {"actor": "ann", "reason": "more room", "ticket": "OPS-7"}
 
 def audit(ledger: Any) -> list[tuple[Any, ...]]:
     words = "SELECT tenant, event, actor, reason, ticket FROM job_history ORDER BY seq"
-    return [tuple(row) for row in ledger.look(lambda tx: tx.ask(words))]
+    return [tuple(row) for row in ledger.read(lambda tx: tx.execute(words))]
 
 
 def at_once(count: int, deed: Callable[[int], Any]) -> list[Any]:
@@ -75,7 +75,7 @@ class TestQuotas:
     def test_odd_numbers_are_refused(self, ledger: Any, numbers: tuple[Any, ...]) -> None:
         with pytest.raises(BadJob):
             QuotaService(ledger).set("a", "t", *numbers, actor="ann")
-        assert ledger.look(version_of) == 0
+        assert ledger.read(version_of) == 0
 
     def test_a_pool_is_requested_and_given_back(self, ledger: Any) -> None:
         """QUOTA-13, QUOTA-15 to QUOTA-17."""
@@ -196,7 +196,7 @@ class TestBreakers:
         assert {change.new_state for change in changes} == {"open", "half-open", "closed"}
         [incident] = IncidentService(ledger).list("a").incidents
         assert incident.source == "breaker:service:crossref"
-        assert ledger.look(version_of) == 0  # what guards a service does not govern leasing
+        assert ledger.read(version_of) == 0  # what guards a service does not govern leasing
 
     def test_exactly_as_many_tests_pass_as_allowed_among_instances(self, open_ledger: Open) -> None:
         """BRK-07."""
@@ -364,15 +364,15 @@ class TestSwitches:
     def test_governing_starts_once(self, ledger: Any) -> None:
         MaintenanceService(ledger).start_governing()
         MaintenanceService(ledger).start_governing()
-        assert ledger.look(version_of) == 1
+        assert ledger.read(version_of) == 1
 
     def test_tenants_are_blocked_and_weighed(self, ledger: Any) -> None:
         """OPS-05."""
         tenants = TenantService(ledger)
-        ledger.look(lambda tx: refuse_blocked(tx, "a"))
+        ledger.read(lambda tx: refuse_blocked(tx, "a"))
         assert tenants.block("a", actor="ann", reason="abuse").blocked
         with pytest.raises(Refused) as told:
-            ledger.look(lambda tx: refuse_blocked(tx, "a"))
+            ledger.read(lambda tx: refuse_blocked(tx, "a"))
         assert told.value.reason == "tenant_blocked"
         weighed = tenants.weigh("a", weight=3, priority=2, fixed=9, actor="ann", if_version=1)
         assert (weighed.weight, weighed.priority, weighed.fixed, weighed.blocked) == (3, 2, 9, True)

@@ -42,7 +42,7 @@ from DocsToKG.ContentDownload.doctor.running import look_at_all
 from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.ContentDownload.storage.check import check_bucket
 from DocsToKG.core.checks import Check, Finding, Level
-from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
+from DocsToKG.Orchestrator.events.outbox import Outbox, Subscription
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.drivers.postgres import check as postgres_check
 from DocsToKG.Orchestrator.ledger.drivers.postgres.check import check_listen, check_queue, versions_finding
@@ -147,7 +147,7 @@ def test_events_that_gather_for_a_target_are_told(queue: str, monkeypatch: pytes
     """Nothing is dropped while a target is away, so somebody must hear of it."""
     monkeypatch.setattr(postgres_check, "MANY_EVENTS", 2)
     with PostgresLedger(queue) as ledger:
-        Outbox(ledger).register([Wish("crm", "webhook")])
+        Outbox(ledger).register([Subscription("crm", "webhook")])
         ledger.enqueue_many([NewJob("local:2", {})])
         assert "events" not in findings(queue_check(queue))
         ledger.enqueue_many([NewJob("local:3", {})])

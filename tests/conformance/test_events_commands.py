@@ -18,7 +18,7 @@ from tests.waiting import eventually
 from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator.cli.app import app
-from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
+from DocsToKG.Orchestrator.events.outbox import Outbox, Subscription
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
@@ -95,7 +95,7 @@ def test_events_arrive_while_it_runs_and_it_ends_when_told(
     command: str, settings: Path, receiver: Receiver, tmp_path: Path
 ) -> None:
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
-        Outbox(ledger).register([Wish("hook", "webhook", types=("job.completed",))])
+        Outbox(ledger).register([Subscription("hook", "webhook", types=("job.completed",))])
         words = [*PROGRAM, *command.split(), "-c", str(settings)]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ)
         try:

@@ -20,7 +20,7 @@ from tests.conformance.events_receiver import Receiver, receiving
 from DocsToKG.Orchestrator.control.history.chains import COLUMNS
 from DocsToKG.Orchestrator.control.jobs.reads import history_row
 from DocsToKG.Orchestrator.events.envelope import envelopes
-from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
+from DocsToKG.Orchestrator.events.outbox import Outbox, Subscription
 from DocsToKG.Orchestrator.ledger.base import Finish, HistoryRow, JobState, NewJob
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
@@ -48,7 +48,7 @@ class Scene(NamedTuple):
     def end_lead(self) -> None:
         """As if the time of whoever led had run out; that it does is shown in test_services_small.py."""
         with opened(self.place) as ledger:
-            ledger.change(lambda tx: tx.ask("DELETE FROM leaders"))
+            ledger.write(lambda tx: tx.execute("DELETE FROM leaders"))
 
     def carry_on(self) -> None:
         """Processes that nobody kills, until nothing waits."""
@@ -64,7 +64,7 @@ class Scene(NamedTuple):
 
     def committed(self) -> list[dict[str, Any]]:
         with opened(self.place) as ledger:
-            rows = ledger.look(lambda tx: tx.ask(f"SELECT {COLUMNS} FROM job_history ORDER BY seq"))
+            rows = ledger.read(lambda tx: tx.execute(f"SELECT {COLUMNS} FROM job_history ORDER BY seq"))
             history: list[HistoryRow] = [history_row(row) for row in rows]
             return envelopes(ledger, [row for row in history if row.event != "renewed"])
 
@@ -86,7 +86,7 @@ def scene(forks: subprocess.Popen[str], request: pytest.FixtureRequest, tmp_path
     if request.param == "postgres":
         place = f"{request.getfixturevalue('postgres_url')} {name}"
     with opened(place) as ledger:
-        Outbox(ledger).register([Wish("hook", "webhook")])
+        Outbox(ledger).register([Subscription("hook", "webhook")])
     with receiving(public) as receiver:
         yield Scene(forks, place, str(folder.path), receiver)
     if request.param == "postgres":

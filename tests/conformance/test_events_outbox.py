@@ -19,14 +19,14 @@ from DocsToKG.Orchestrator.control.pack_runs import PackRunService
 from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.events.envelope import envelopes, event_type
-from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
-from DocsToKG.Orchestrator.events.outbox import Outbox, Settled, Wish
-from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
+from DocsToKG.Orchestrator.events.notifier import Notifier, RetryPolicy
+from DocsToKG.Orchestrator.events.outbox import Outbox, Settled, Subscription
+from DocsToKG.Orchestrator.events.targets import Delivery, DeliveryFailed
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobFilter, JobState, NewJob
 from DocsToKG.Orchestrator.signing.keys import new_signer
 
 Open = Callable[..., Any]
-ALL = [Wish("all", "test")]
+ALL = [Subscription("all", "test")]
 KEY = new_signer("test", 0.0)
 
 
@@ -39,14 +39,14 @@ class Recorder:
         self.name, self.max_tries = name, max_tries
         self.events: list[dict[str, Any]] = []
         self.refuses: Callable[[dict[str, Any]], bool] = lambda event: False
-        self.wish_s: float | None = None
+        self.retry_after_s: float | None = None
         self.asked = 0
 
-    def send(self, parcel: Parcel) -> None:
+    def send(self, delivery: Delivery) -> None:
         self.asked += 1
-        event = json.loads(base64.b64decode(json.loads(parcel.body)["payload"]))
+        event = json.loads(base64.b64decode(json.loads(delivery.body)["payload"]))
         if self.refuses(event):
-            raise DeliveryFailed("refused", self.wish_s)
+            raise DeliveryFailed("refused", self.retry_after_s)
         self.events.append(event)
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Recorder:
 
 
 def carry(ledger: Any, *targets: Recorder, **words: Any) -> int:
-    names = [Wish(target.name, "test") for target in targets]
+    names = [Subscription(target.name, "test") for target in targets]
     notifier = Notifier(ledger, names, targets, signers=[KEY], **words)
     return notifier.run_once()
 
@@ -72,14 +72,14 @@ def work(ledger: Any, *names: str, tenant: str = "default") -> list[int]:
 
 
 def count(ledger: Any, table: str = "events_outbox") -> int:
-    return int(ledger.look(lambda tx: tx.ask(f"SELECT count(*) FROM {table}"))[0][0])
+    return int(ledger.read(lambda tx: tx.execute(f"SELECT count(*) FROM {table}"))[0][0])
 
 
 def test_without_a_target_nothing_is_written_down(open_ledger: Open) -> None:
     ledger = open_ledger()
     work(ledger, "a", "b")
     assert count(ledger) == 0
-    assert Outbox(ledger).standings() == []
+    assert Outbox(ledger).statuses() == []
 
 
 def test_each_change_of_state_is_one_event_told_in_order(open_ledger: Open) -> None:
@@ -89,11 +89,11 @@ def test_each_change_of_state_is_one_event_told_in_order(open_ledger: Open) -> N
     [first, second] = work(ledger, "a", "b")
     assert carry(ledger, target) == 6
     for job in (first, second):
-        told = [event["eventType"] for event in target.events if event["job"]["id"] == job]
-        assert told == ["job.enqueued", "job.leased", "job.completed"]
+        found = [event["eventType"] for event in target.events if event["job"]["id"] == job]
+        assert found == ["job.enqueued", "job.leased", "job.completed"]
     assert count(ledger) == 0
-    [standing] = Outbox(ledger).standings()
-    assert (standing.sent, standing.waiting, standing.dead, standing.failures) == (6, 0, 0, 0)
+    [status] = Outbox(ledger).statuses()
+    assert (status.sent, status.waiting, status.dead, status.failures) == (6, 0, 0, 0)
 
 
 def test_the_outbox_tells_the_same_event_as_the_feed(open_ledger: Open) -> None:
@@ -125,11 +125,14 @@ def test_the_outbox_tells_the_same_event_as_the_feed(open_ledger: Open) -> None:
 
 def test_a_target_gets_its_tenant_and_its_types_only(open_ledger: Open) -> None:
     ledger, ends, other = open_ledger(), Recorder("ends"), Recorder("other")
-    wishes = [Wish("ends", "test", types=("job.completed", "job.failed")), Wish("other", "test", tenant="b")]
-    Outbox(ledger).register(wishes)
+    subscriptions = [
+        Subscription("ends", "test", types=("job.completed", "job.failed")),
+        Subscription("other", "test", tenant="b"),
+    ]
+    Outbox(ledger).register(subscriptions)
     work(ledger, "x")
     work(ledger, "y", tenant="b")
-    notifier = Notifier(ledger, wishes, [ends, other], signers=[KEY])
+    notifier = Notifier(ledger, subscriptions, [ends, other], signers=[KEY])
     notifier.run_once()
     assert ends.types == ["job.completed", "job.completed"]
     assert other.types == ["job.enqueued", "job.leased", "job.completed"]
@@ -138,7 +141,7 @@ def test_a_target_gets_its_tenant_and_its_types_only(open_ledger: Open) -> None:
 def test_forgetting_the_last_target_stops_the_writing(open_ledger: Open) -> None:
     ledger = open_ledger()
     outbox = Outbox(ledger)
-    outbox.register([*ALL, Wish("second", "test")])
+    outbox.register([*ALL, Subscription("second", "test")])
     ledger.enqueue_many([NewJob("a", {})])
     assert count(ledger) == 2
     assert outbox.forget("second") == 1
@@ -159,12 +162,12 @@ def test_what_is_rolled_back_leaves_no_event(open_ledger: Open) -> None:
     Outbox(ledger).register(ALL)
 
     def refused(tx: Any) -> None:
-        tx.ask("UPDATE settings SET value = value")
+        tx.execute("UPDATE settings SET value = value")
         tx.note("default", event="decided", actor="op")
         raise BadJob("no")
 
     with pytest.raises(BadJob):
-        ledger.change(refused)
+        ledger.write(refused)
     assert count(ledger) == 0
 
 
@@ -175,12 +178,12 @@ def test_a_refused_event_holds_up_its_job_and_no_other(open_ledger: Open) -> Non
     [bad, good] = work(ledger, "bad", "good")
     target.refuses = lambda event: event["job"]["id"] == bad and event["eventType"] == "job.leased"
     for _ in range(4):
-        carry(ledger, target, patience=Patience(1000.0, 1000.0))
-        ledger.change(lambda tx: tx.ask("UPDATE event_targets SET next_at = 0"))
-    told = defaultdict(list)
+        carry(ledger, target, retry_policy=RetryPolicy(1000.0, 1000.0))
+        ledger.write(lambda tx: tx.execute("UPDATE event_targets SET next_at = 0"))
+    found = defaultdict(list)
     for event in target.events:
-        told[event["job"]["id"]].append(event["eventType"])
-    assert told == {bad: ["job.enqueued"], good: ["job.enqueued", "job.leased", "job.completed"]}
+        found[event["job"]["id"]].append(event["eventType"])
+    assert found == {bad: ["job.enqueued"], good: ["job.enqueued", "job.leased", "job.completed"]}
     target.refuses = lambda event: False
     clock.advance(1001)
     carry(ledger, target)
@@ -204,7 +207,7 @@ def test_an_event_refused_too_often_is_dead_until_it_is_asked_for(open_ledger: O
     assert target.types == ["job.enqueued", "job.completed"]
     [dead] = outbox.list(dead=True)
     assert (dead.event_type, dead.tries, dead.last_error) == ("job.leased", 3, "refused")
-    assert outbox.standings()[0].dead == 1
+    assert outbox.statuses()[0].dead == 1
     target.refuses = lambda event: False
     with pytest.raises(NotFound):
         outbox.retry("other")
@@ -240,12 +243,12 @@ def test_a_target_that_is_away_is_asked_less_and_less_by_one_event(open_ledger: 
     waits = []
     for _ in range(6):
         before = target.asked
-        carry(ledger, target, patience=Patience(1.0, 8.0))
+        carry(ledger, target, retry_policy=RetryPolicy(1.0, 8.0))
         assert target.asked == before + 1
-        [standing] = Outbox(ledger).standings()
-        waits.append(round(standing.next_at / 1000 - clock.now(), 1))
+        [status] = Outbox(ledger).statuses()
+        waits.append(round(status.next_at / 1000 - clock.now(), 1))
         clock.advance(waits[-1] / 2)
-        carry(ledger, target, patience=Patience(1.0, 8.0))
+        carry(ledger, target, retry_policy=RetryPolicy(1.0, 8.0))
         assert target.asked == before + 1, "the target has its rest"
         clock.advance(waits[-1])
     for wait, most in zip(waits, (1, 2, 4, 8, 8, 8), strict=True):
@@ -262,10 +265,10 @@ def test_a_targets_wish_for_a_rest_is_heard(open_ledger: Open) -> None:
     ledger, target = open_ledger(clock=clock), Recorder()
     Outbox(ledger).register(ALL)
     work(ledger, "a")
-    target.refuses, target.wish_s = lambda event: True, 500.0
+    target.refuses, target.retry_after_s = lambda event: True, 500.0
     carry(ledger, target)
-    [standing] = Outbox(ledger).standings()
-    assert standing.next_at / 1000 - clock.now() == pytest.approx(500, abs=1)
+    [status] = Outbox(ledger).statuses()
+    assert status.next_at / 1000 - clock.now() == pytest.approx(500, abs=1)
 
 
 def test_the_claim_of_one_who_is_gone_is_taken_over(open_ledger: Open) -> None:
@@ -320,7 +323,7 @@ def test_while_many_write_nothing_is_lost_and_each_job_keeps_its_order(open_ledg
     Outbox(ledgers[0]).register(ALL)
     flaky = iter(range(10**9))
     target.refuses = lambda event: next(flaky) % 97 == 0
-    notifier = Notifier(ledgers[0], ALL, [target], signers=[KEY], poll_s=0.01, patience=Patience(0.01, 0.05))
+    notifier = Notifier(ledgers[0], ALL, [target], signers=[KEY], poll_s=0.01, retry_policy=RetryPolicy(0.01, 0.05))
 
     def writes(number: int) -> None:
         for round_ in range(8):
@@ -337,14 +340,14 @@ def test_while_many_write_nothing_is_lost_and_each_job_keeps_its_order(open_ledg
             if count(ledgers[0]) == 0 or deadline.wait(0.02):
                 break
     assert count(ledgers[0]) == 0
-    rows = ledgers[0].look(lambda tx: tx.ask("SELECT job_id, to_state FROM job_history ORDER BY seq"))
-    wanted, told = defaultdict(list), defaultdict(list)
+    rows = ledgers[0].read(lambda tx: tx.execute("SELECT job_id, to_state FROM job_history ORDER BY seq"))
+    wanted, found = defaultdict(list), defaultdict(list)
     words = {"in_progress": "leased", "done": "succeeded"}
     for job_id, state in rows:
         wanted[job_id].append(words.get(state, state))
     for event in target.events:
-        told[event["job"]["id"]].append(event["job"]["status"])
-    assert told == wanted
+        found[event["job"]["id"]].append(event["job"]["status"])
+    assert found == wanted
     assert len({event["eventId"] for event in target.events}) == len(rows)
 
 

@@ -21,8 +21,8 @@ from tests.conformance.events_receiver import SECRET, Answer, Receiver, receivin
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.bootstrap import notifier_of
-from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
-from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel, parcel_of
+from DocsToKG.Orchestrator.events.outbox import Outbox, Subscription
+from DocsToKG.Orchestrator.events.targets import Delivery, DeliveryFailed, SendLimits, delivery_of
 from DocsToKG.Orchestrator.events.webhook import Webhook, checked_url, secret_bytes
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
@@ -66,8 +66,8 @@ def work(ledger: Any, *names: str) -> None:
         ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE))
 
 
-def parcel() -> Parcel:
-    return Parcel("urn:orch:event:1", "job.completed", "a.b *", "orch-1", b"{}")
+def delivery() -> Delivery:
+    return Delivery("urn:orch:event:1", "job.completed", "a.b *", "orch-1", b"{}")
 
 
 def test_a_receiver_can_prove_what_it_gets_and_every_event_fits_the_published_schema(
@@ -138,7 +138,7 @@ def test_what_a_receiver_refused_comes_again_with_the_same_words(
     receiver.answers = flaky
     with SqliteLedger(tmp_path / "ledger.sqlite", clock=clock) as ledger:
         outbox = Outbox(ledger)
-        outbox.register([Wish("hook", "webhook")])
+        outbox.register([Subscription("hook", "webhook")])
         ledger.enqueue_many([NewJob("a", {})])
         for wait in (0, 119, 2):
             clock.advance(wait)
@@ -146,7 +146,7 @@ def test_what_a_receiver_refused_comes_again_with_the_same_words(
             assert notifier is not None
             notifier.run_once()
             if wait == 0:
-                assert outbox.standings()[0].last_error == "127.0.0.1 answers 503"
+                assert outbox.statuses()[0].last_error == "127.0.0.1 answers 503"
     assert len(seen) == 2
     assert seen[0] == seen[1] == receiver.ids[0]
 
@@ -154,7 +154,7 @@ def test_what_a_receiver_refused_comes_again_with_the_same_words(
 def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
     receiver.always = Answer(307, {"Location": receiver.url})
     with closing(hook(receiver.url)) as target, pytest.raises(DeliveryFailed, match=r"127\.0\.0\.1 answers 307"):
-        target.send(parcel())
+        target.send(delivery())
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "169.254.169.254", "[::1]", "10.0.0.1", "0x7f.1"])
@@ -163,13 +163,13 @@ def test_private_addresses_are_refused_unless_allowed(host: str, receiver: Recei
     port = receiver.url.rsplit(":", 1)[1].split("/")[0]
     target = Webhook("hook", f"https://{host}:{port}/", secret=SECRET.encode())
     with closing(target), pytest.raises(DeliveryFailed, match="AddressRefused"):
-        target.send(parcel())
+        target.send(delivery())
     assert receiver.heads == []
     assert receiver.wrong == []
 
 
 def hook(url: str) -> Webhook:
-    return Webhook("hook", url, secret=SECRET.encode(), private_hosts=["127.0.0.1"], timeout_s=5)
+    return Webhook("hook", url, secret=SECRET.encode(), private_hosts=["127.0.0.1"], limits=SendLimits(timeout_s=5))
 
 
 def test_no_secret_and_no_address_is_in_what_is_said(
@@ -245,7 +245,7 @@ def test_nats_keeps_each_event_once_under_its_subject(
 
         told = envelopes(ledger, [one.row for one in waiting])
         for event in told:  # the process died before it could say that they were sent
-            target.send(parcel_of(event, again.signers()))
+            target.send(delivery_of(event, again.signers()))
         target.close()
         stored = asyncio.run(_stored(nats_url(server)))
     events = [json.loads(base64.b64decode(json.loads(body)["payload"])) for _, body in stored]
@@ -285,7 +285,7 @@ def test_nats_that_is_away_is_a_failure_and_not_the_end(
         assert (waiting.last_error or "").startswith("NATS: ")
         server.start()
         Outbox(ledger).retry()
-        ledger.change(lambda tx: tx.ask("UPDATE events_outbox SET next_at = 0"))
+        ledger.write(lambda tx: tx.execute("UPDATE events_outbox SET next_at = 0"))
         second = notifier_of(wanted, ledger)
         assert second is not None
         assert second.run_once() == 1

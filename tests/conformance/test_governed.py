@@ -88,8 +88,8 @@ def test_a_staged_lane_says_when_its_next_job_may_start(ledger: Any, clock: Manu
     [one, two] = enqueue(ledger, 2)
     assert [job.job_id for job in lease(ledger)] == [one]
     assert lease(ledger) == []
-    [(by, until)] = ledger.look(
-        lambda tx: tx.ask("SELECT blocked_by, blocked_until FROM lanes WHERE tenant = 'a' AND job_type = 't'")
+    [(by, until)] = ledger.read(
+        lambda tx: tx.execute("SELECT blocked_by, blocked_until FROM lanes WHERE tenant = 'a' AND job_type = 't'")
     )
     assert (by, until) == ("quota", int((clock.now() + 60) * 1000))
     assert ledger.why(two).reason == "quota"
@@ -287,7 +287,7 @@ def test_an_automatic_pause_can_be_lifted(ledger: Any) -> None:
 def test_without_rules_ends_are_judged_by_nobody(ledger: Any) -> None:
     enqueue(ledger, 50)
     fail_many(ledger, 30)
-    assert ledger.look(lambda tx: tx.ask("SELECT count(*) FROM breakers")) == [(0,)]
+    assert ledger.read(lambda tx: tx.execute("SELECT count(*) FROM breakers")) == [(0,)]
     assert len(lease(ledger)) == 20
 
 

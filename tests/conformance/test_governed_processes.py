@@ -136,7 +136,7 @@ def test_a_quota_is_never_exceeded_by_three_instances_with_eight_threads_each(
     assert 1 <= watch.most["a"] <= 5
     assert 1 <= watch.most["b"] <= 9
     assert ledger.verify_history()
-    assert ledger.look(lambda tx: tx.ask("SELECT count(*) FROM jobs WHERE state = 'done'")) == [(300,)]
+    assert ledger.read(lambda tx: tx.execute("SELECT count(*) FROM jobs WHERE state = 'done'")) == [(300,)]
 
 
 def test_exactly_as_many_tests_pass_as_allowed_across_instances(
@@ -152,7 +152,7 @@ def test_exactly_as_many_tests_pass_as_allowed_across_instances(
         crew.begin()
         told = crew.told()
         assert len(told) == len(set(told)) == 3
-        leased = ledger.look(lambda tx: tx.ask("SELECT id FROM jobs WHERE state = 'in_progress' ORDER BY id"))
+        leased = ledger.read(lambda tx: tx.execute("SELECT id FROM jobs WHERE state = 'in_progress' ORDER BY id"))
         assert [row[0] for row in leased] == sorted(told)
 
 
@@ -176,7 +176,7 @@ def test_a_pause_acts_on_another_process_at_once_and_so_does_its_end(
     with instances(postgres_url, schema, "400") as crew:
         crew.begin()
         done = "SELECT count(*) FROM jobs WHERE state = 'done'"
-        eventually(lambda: ledger.look(lambda tx: tx.ask(done))[0][0] >= 20)
+        eventually(lambda: ledger.read(lambda tx: tx.execute(done))[0][0] >= 20)
         held = ThrottleService(ledger).apply("a", pause=True, actor="ann")
         _wait_for_older_transactions(postgres_url)
         settled = _leases(ledger)
@@ -189,7 +189,7 @@ def test_a_pause_acts_on_another_process_at_once_and_so_does_its_end(
 
 
 def _leases(ledger: PostgresLedger) -> int:
-    found = ledger.look(lambda tx: tx.ask("SELECT count(*) FROM job_history WHERE event = 'leased'"))
+    found = ledger.read(lambda tx: tx.execute("SELECT count(*) FROM job_history WHERE event = 'leased'"))
     return int(found[0][0])
 
 
@@ -219,6 +219,8 @@ def test_leases_of_one_transaction_share_and_none_is_given_twice(
         each.join(60)
     assert len(found) == len({job.job_id for job in found}) == 54
     assert Counter(job.tenant for job in found)["a"] == 20
-    leased = ledger.look(lambda tx: tx.ask("SELECT worker_id, count(*) FROM jobs WHERE fence = 1 GROUP BY worker_id"))
+    leased = ledger.read(
+        lambda tx: tx.execute("SELECT worker_id, count(*) FROM jobs WHERE fence = 1 GROUP BY worker_id")
+    )
     assert dict(leased) == {f"w{n}": 6 for n in range(9)}
     assert ledger.verify_history()

@@ -371,7 +371,7 @@ def test_nothing_that_the_next_transaction_needs_is_kept_in_a_session(writing, l
         [job] = ledger.lease("w", 1, 60)
         ledger.finish(end(job))
     locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
-    assert ledger.change(lambda tx: tx.ask(locks)) == [(0,)]
+    assert ledger.write(lambda tx: tx.execute(locks)) == [(0,)]
     [connection] = writing
     for setting, value in (("enable_seqscan", "on"), ("lock_timeout", "0"), ("plan_cache_mode", "auto")):
         assert connection.execute(f"SHOW {setting}").fetchone() == (value,)

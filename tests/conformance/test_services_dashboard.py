@@ -141,7 +141,7 @@ def test_what_holds_work_back_is_told(ledger: Any, clock: ManualClock) -> None:
         f" ('3', 'a', 'pause', 'operator', 'o', 1, {now - 1}, NULL), ('4', 'a', 'pause', 'operator', 'o', 1, NULL, 1),"
         " ('5', 'b', 'pause', 'operator', 'o', 1, NULL, NULL)",
     ):
-        ledger.change(lambda tx, statement=statement: tx.ask(statement))
+        ledger.write(lambda tx, statement=statement: tx.execute(statement))
     ledger.pause(reason="disk")
     shown = DashboardService(ledger).metrics("a")
     assert [(lane.job_type, lane.by, lane.until) for lane in shown.held] == [
@@ -168,13 +168,13 @@ def noted(ledger: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mappi
 
     def noting(make: Callable[[Any], Any]) -> Any:
         def with_notes(tx: Any) -> Any:
-            plain = tx.ask
+            plain = tx.execute
 
             def ask(statement: str, values: Mapping[str, Any] | None = None) -> Any:
                 asked.append((statement, values))
                 return plain(statement, values)
 
-            tx.ask = ask
+            tx.execute = ask
             return make(tx)
 
         return look(with_notes)
@@ -185,7 +185,7 @@ def noted(ledger: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mappi
 
 def plan(ledger: Any, statement: str, values: Mapping[str, Any] | None) -> str:
     words = "EXPLAIN QUERY PLAN" if isinstance(ledger, SqliteLedger) else "EXPLAIN (ANALYZE, BUFFERS)"
-    rows = ledger.look(lambda tx: tx.ask(f"{words} {statement}", values))
+    rows = ledger.read(lambda tx: tx.execute(f"{words} {statement}", values))
     return "\n".join(str(row[-1]) for row in rows)
 
 
@@ -230,8 +230,8 @@ def _fill(ledger: Any) -> None:
         else f"WITH n AS (SELECT generate_series(1, {MANY}) AS i) "
     )
     due = "0" if one else "false"
-    ledger.change(
-        lambda tx: tx.ask(
+    ledger.write(
+        lambda tx: tx.execute(
             f"{numbers}INSERT INTO jobs (artifact_id, artifact_json, payload_digest, tenant, job_type, state, due,"
             " next_eligible_at, created_at, updated_at, finished_at) SELECT 'x' || i, '{}', 'd',"
             " CASE WHEN i % 1000 = 0 THEN 'small' WHEN i % 1000 = 1 THEN 'default' ELSE 'big' END,"

@@ -48,8 +48,8 @@ def every(jobs: JobService, tenant: str, query: JobQuery, size: int) -> Iterator
 
 
 def hold_back(ledger: Any, tenant: str, job_type: str, until_s: float | None) -> None:
-    ledger.change(
-        lambda tx: tx.ask(
+    ledger.write(
+        lambda tx: tx.execute(
             "INSERT INTO lanes (tenant, job_type, blocked_until, blocked_by) VALUES (:tenant, :type, :until, 'quota')",
             {"tenant": tenant, "type": job_type, "until": until_s and round(until_s * 1000)},
         )
@@ -91,8 +91,8 @@ def test_a_job_cannot_wait_for_or_copy_one_of_another_tenant(jobs: JobService) -
 
 def test_a_blocked_tenant_submits_nothing(ledger: Any, jobs: JobService) -> None:
     """OPS-05."""
-    ledger.change(
-        lambda tx: tx.ask(
+    ledger.write(
+        lambda tx: tx.execute(
             "INSERT INTO tenants (tenant, blocked, blocked_reason, updated_at) VALUES ('a', 1, 'abuse', 1)"
         )
     )

@@ -116,7 +116,7 @@ def test_a_renewal_tells_held_lost_and_canceled_with_the_reason(
     assert told[1].reason == "wrong paper"
     assert {renewal.state for renewal in leases.renew("b", [kept.lease_id, canceled.lease_id])} == {"lost"}
     assert leases.renew("a", [kept.lease_id], ttl_s=1)[0].lease_until == clock.now() + 60
-    notes = ledger.look(lambda tx: tx.ask("SELECT actor, detail_json FROM job_history WHERE event = 'renewed'"))
+    notes = ledger.read(lambda tx: tx.execute("SELECT actor, detail_json FROM job_history WHERE event = 'renewed'"))
     assert notes == [("w1", '{"leases": 1}')] * 3
 
 
@@ -261,9 +261,9 @@ def test_many_workers_at_once_share_the_jobs_without_a_double(open_ledger: Open,
     """JOB-19: workers of two tenants on several ledgers, with rules and without, and local ones beside them."""
     ledgers = [open_ledger() for _ in range(3)]
     if governed:
-        ledgers[0].change(
+        ledgers[0].write(
             lambda tx: (
-                tx.ask("INSERT INTO tenants (tenant, weight, updated_at) VALUES ('a', 2, 1)"),
+                tx.execute("INSERT INTO tenants (tenant, weight, updated_at) VALUES ('a', 2, 1)"),
                 tx.rules_changed(),
             )
         )

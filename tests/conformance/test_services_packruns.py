@@ -57,7 +57,7 @@ def test_a_run_whose_job_would_be_refused_leaves_nothing(ledger: Any, packs: Pac
     with pytest.raises(Refused):
         register(packs, idempotency_key="k")
     assert packs.list("a").pack_runs == []
-    [(count,)] = ledger.look(lambda tx: tx.ask("SELECT count(*) FROM job_history WHERE event LIKE 'pack_run%'"))
+    [(count,)] = ledger.read(lambda tx: tx.execute("SELECT count(*) FROM job_history WHERE event LIKE 'pack_run%'"))
     assert count == 0
     TenantService(ledger).unblock("a", actor="op")
     assert packs.get("a", register(packs, idempotency_key="k")).job_id is not None
@@ -235,8 +235,8 @@ def test_an_ended_run_takes_nothing_more_and_each_change_is_one_row(ledger: Any,
         with pytest.raises(Conflict):
             write()
     assert packs.logs("a", run).ended
-    rows = ledger.look(
-        lambda tx: tx.ask("SELECT event, detail_json FROM job_history WHERE event LIKE 'pack_run%' ORDER BY seq")
+    rows = ledger.read(
+        lambda tx: tx.execute("SELECT event, detail_json FROM job_history WHERE event LIKE 'pack_run%' ORDER BY seq")
     )
     assert [event for event, _ in rows] == ["pack_run_registered", "pack_run_started", "pack_run_succeeded"]
     assert all('"correlationId": "c1"' in detail and run in detail for _, detail in rows)

@@ -46,8 +46,8 @@ def test_a_backfill_enqueues_its_range_in_steps_behind_other_work(ledger: Any) -
     assert jobs[1].payload["from"] == "2023-11-14T22:13:20.000Z"
     assert [job.payload["from"] for job in jobs[2:]] == [job.payload["to"] for job in jobs[1:-1]]
     assert {job.correlation_id for job in jobs[1:]} == {made.backfill_id}
-    [note] = ledger.look(
-        lambda tx: tx.ask("SELECT tenant, actor, reason, ticket FROM job_history WHERE event = 'backfill_started'")
+    [note] = ledger.read(
+        lambda tx: tx.execute("SELECT tenant, actor, reason, ticket FROM job_history WHERE event = 'backfill_started'")
     )
     assert note == ("a", "op", "lost month", "T-9")
 
@@ -253,12 +253,12 @@ def test_a_key_that_is_let_go_of_while_another_asks_is_taken_by_that_one(ledger:
         def ask(self, statement: str, values: Any = None) -> Any:
             self._asked += 1
             if self._asked == 2:
-                self._tx.ask("DELETE FROM idempotency_keys")
-            return self._tx.ask(statement, values)
+                self._tx.execute("DELETE FROM idempotency_keys")
+            return self._tx.execute(statement, values)
 
     class Ledger:
         def change(self, make: Callable[[Any], Any]) -> Any:
-            return ledger.change(lambda tx: make(LetsGo(tx)))
+            return ledger.write(lambda tx: make(LetsGo(tx)))
 
     assert IdempotencyService(cast(Any, Ledger())).remember("a", "/jobs", "k", "d2") is None
     with pytest.raises(Conflict):

@@ -37,13 +37,13 @@ class Console:
         return urlsplit(self.address).fragment.removeprefix("token=")
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        return self.calls.ask("POST", path, body)
+        return self.calls.request("POST", path, body)
 
     def put(self, path: str, body: dict[str, Any]) -> Any:
-        return self.calls.ask("PUT", path, body)
+        return self.calls.request("PUT", path, body)
 
     def get(self, path: str) -> Any:
-        return self.calls.ask("GET", path)
+        return self.calls.request("GET", path)
 
 
 @contextmanager

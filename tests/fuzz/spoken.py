@@ -17,7 +17,7 @@ from DocsToKG.Orchestrator.client.api import OrchestratorClient
 from DocsToKG.Orchestrator.control.history.feed import parse_cursor
 from DocsToKG.Orchestrator.control.paging import position
 from DocsToKG.Orchestrator.errors import BadPage, LedgerError
-from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
+from DocsToKG.Orchestrator.events.targets import Delivery, DeliveryFailed
 from DocsToKG.Orchestrator.events.webhook import Webhook, secret_bytes
 from DocsToKG.Orchestrator.jobs.search import MAX_CHARS, MAX_WORDS, parse, pattern
 
@@ -48,24 +48,24 @@ def answers_to_a_worker(data: bytes) -> None:
 
 def answers_of_a_receiver(data: bytes) -> None:
     """A delivery succeeded, or failed with a wish that lies ahead."""
-    parcel = Parcel("e", "t", "tenant", "k", b"{}")
+    delivery = Delivery("e", "t", "tenant", "k", b"{}")
     for status in STATUSES:
         about = {"secret": b"x" * 24, "clock": ManualClock(NOW), "transport": answering(status, data)}
         hook = Webhook("hook", "https://receiver.example.org/", **about)
-        wish_s = None
+        retry_after_s = None
         try:
-            hook.send(parcel)
+            hook.send(delivery)
         except DeliveryFailed as failed:
-            wish_s = failed.retry_after_s
-        assert wish_s is None or wish_s >= 0
+            retry_after_s = failed.retry_after_s
+        assert retry_after_s is None or retry_after_s >= 0
         hook.close()
 
 
 def answering(status: int, data: bytes) -> httpx2.MockTransport:
-    wish = data.partition(b"\n")[0].strip(b"\0\r ")[:200]
+    subscription = data.partition(b"\n")[0].strip(b"\0\r ")[:200]
 
     def answer(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(status, headers=[(b"retry-after", wish)], stream=httpx2.ByteStream(data))
+        return httpx2.Response(status, headers=[(b"retry-after", subscription)], stream=httpx2.ByteStream(data))
 
     return httpx2.MockTransport(answer)
 

@@ -181,9 +181,9 @@ def test_kill_9_in_the_middle_of_writing_loses_no_acknowledged_job(path):
         answered += [int(line) for line in rest.splitlines() if line]
         with SqliteLedger(path) as ledger:
             assert all(ledger.find(f"a:{n}") is not None for n in answered)
-            assert ledger.look(lambda tx: tx.ask("PRAGMA integrity_check")) == [("ok",)]
+            assert ledger.read(lambda tx: tx.execute("PRAGMA integrity_check")) == [("ok",)]
             assert ledger.verify_history()
-            counted = ledger.look(lambda tx: tx.ask("SELECT state, count(*) FROM jobs GROUP BY state"))
+            counted = ledger.read(lambda tx: tx.execute("SELECT state, count(*) FROM jobs GROUP BY state"))
             assert {state: ledger.stats()[state] for state, _ in counted} == dict(counted)
 
 

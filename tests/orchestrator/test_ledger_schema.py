@@ -77,7 +77,7 @@ def first_ledger(path):
 def test_a_ledger_of_the_first_schema_goes_on_where_it_was(path, clock):
     first_ledger(path)
     with SqliteLedger(path, clock=clock) as ledger:
-        assert ledger.look(lambda tx: tx.ask("PRAGMA user_version")) == [(len(schema.migrations()),)]
+        assert ledger.read(lambda tx: tx.execute("PRAGMA user_version")) == [(len(schema.migrations()),)]
         assert ledger.verify_history()
         assert [row.to_state for row in ledger.history(3)] == ["done"]
         stats = ledger.stats()
@@ -90,8 +90,8 @@ def test_a_ledger_of_the_first_schema_goes_on_where_it_was(path, clock):
             ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE))
         assert ledger.job(5).state == "queued"
         assert ledger.verify_history()
-        assert ledger.look(lambda tx: tx.ask("PRAGMA integrity_check")) == [("ok",)]
-        assert ledger.look(lambda tx: tx.ask("PRAGMA foreign_key_check")) == []
+        assert ledger.read(lambda tx: tx.execute("PRAGMA integrity_check")) == [("ok",)]
+        assert ledger.read(lambda tx: tx.execute("PRAGMA foreign_key_check")) == []
 
 
 def test_a_first_ledger_opened_by_many_at_once_is_brought_up_to_date_once(path):
@@ -107,12 +107,12 @@ def test_folders_and_file_are_made_with_wal_and_foreign_keys(ledger, path, sql):
     """QUE-03."""
     assert path.is_file()
     assert sql("PRAGMA journal_mode") == [("wal",)]
-    assert ledger.look(lambda tx: tx.ask("PRAGMA foreign_keys")) == [(1,)]
+    assert ledger.read(lambda tx: tx.execute("PRAGMA foreign_keys")) == [(1,)]
 
 
 def test_without_wal_the_file_has_a_plain_journal(path):
     with SqliteLedger(path, wal=False) as ledger:
-        assert ledger.look(lambda tx: tx.ask("PRAGMA journal_mode")) == [("delete",)]
+        assert ledger.read(lambda tx: tx.execute("PRAGMA journal_mode")) == [("delete",)]
         ledger.pause()
         assert ledger.is_paused()
 
@@ -120,7 +120,7 @@ def test_without_wal_the_file_has_a_plain_journal(path):
 def test_looking_leaves_the_journal_mode_as_it_is(path):
     SqliteLedger(path, wal=False).close()
     with SqliteLedger(path, wal=None) as ledger:
-        assert ledger.look(lambda tx: tx.ask("PRAGMA journal_mode")) == [("delete",)]
+        assert ledger.read(lambda tx: tx.execute("PRAGMA journal_mode")) == [("delete",)]
 
 
 def test_a_newer_ledger_is_left_alone(ledger, path, sql):

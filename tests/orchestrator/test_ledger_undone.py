@@ -32,7 +32,7 @@ from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
 def maintenance(on: bool) -> Any:
     def change(tx: ControlTx) -> None:
-        tx.ask(
+        tx.execute(
             "INSERT INTO settings (name, value, updated_at) VALUES ('maintenance', :value, :now)"
             " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             {"value": "1" if on else "0", "now": tx.now_ms},
@@ -46,7 +46,7 @@ def test_rules_that_were_never_committed_hold_nobody_up(tmp_path: Path, monkeypa
     governor = Governor()
     monkeypatch.setattr(ledgers, "Governor", lambda: governor)
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
-        ledger.change(maintenance(False))
+        ledger.write(maintenance(False))
         ledger.enqueue_many([NewJob("doi:10.1/a", {})])
 
         def change_look_and_break(tx: ControlTx) -> None:
@@ -55,7 +55,7 @@ def test_rules_that_were_never_committed_hold_nobody_up(tmp_path: Path, monkeypa
             raise RuntimeError("the disk is full")
 
         with pytest.raises(RuntimeError, match="full"):
-            ledger.change(change_look_and_break)
+            ledger.write(change_look_and_break)
         assert len(ledger.lease("w1", limit=1, ttl_s=60)) == 1
 
 

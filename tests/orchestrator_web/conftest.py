@@ -22,7 +22,7 @@ from DocsToKG.Orchestrator.api.auth.admission import Admission
 from DocsToKG.Orchestrator.api.auth.bearer import Authority
 from DocsToKG.Orchestrator.api.auth.keys import KeyRing, TrustedKey
 from DocsToKG.Orchestrator.api.auth.permissions import SCOPES
-from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
+from DocsToKG.Orchestrator.api.auth.rate_limit import RateLimiter
 from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 from DocsToKG.Orchestrator.api.context import AppState
 from DocsToKG.Orchestrator.api.middleware import HOME
@@ -66,7 +66,7 @@ def app_over(ledger: SqliteLedger, tokens: TokenFile | None = None, **parts: Any
     """The application over a ledger; admission takes what is given of its parts."""
     settings = {
         "authority": Authority(tokens=tokens, keys=KeyRing([TrustedKey(KEY, "HS256", None)])),
-        "rates": Rates(per_second=10_000, burst=100_000),
+        "rate_limiter": RateLimiter(per_second=10_000, burst=100_000),
         "json_depth": 32,
         "body_seconds": 30.0,
         "request_seconds": 60.0,

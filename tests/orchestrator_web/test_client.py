@@ -9,7 +9,7 @@ import pytest
 from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import served
 
-from DocsToKG.Orchestrator.client import NotAdmitted, OrchestratorClient, RemoteLedger, ServiceAway
+from DocsToKG.Orchestrator.client import NotAdmitted, OrchestratorClient, RemoteLedger, ServiceUnavailable
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost, NotFound, Refused
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
@@ -73,7 +73,7 @@ def test_a_service_that_is_away_is_asked_again_and_then_told(ledger):
     pauses: list[float] = []
     with served(app_over(ledger)) as port:
         url = f"http://127.0.0.1:{port}"
-    with OrchestratorClient(url, "t", pause=pauses.append) as client, pytest.raises(ServiceAway) as away:
+    with OrchestratorClient(url, "t", pause=pauses.append) as client, pytest.raises(ServiceUnavailable) as away:
         client.dashboard()
     assert len(pauses) == 3
     assert f"no answer from the service at {url} (" in str(away.value)

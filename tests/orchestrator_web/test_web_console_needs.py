@@ -138,7 +138,7 @@ def test_a_bulk_retry_passes_jobs_that_must_stay(admin, ledger, monkeypatch):
     monkeypatch.setattr(bulk_room, "MOST_AT_ONCE", 5)
     first, *_ = submit(admin, 12)
     fail_all(ledger)
-    ledger.change(lambda tx: [tx.ask(NEEDS, {"job": job, "need": first}) for job in range(first + 1, first + 12)])
+    ledger.write(lambda tx: [tx.execute(NEEDS, {"job": job, "need": first}) for job in range(first + 1, first + 12)])
     assert [each["changed"] for each in bulk(admin, "retry", first + 11)] == [0, 0, 2]
 
 

@@ -16,7 +16,7 @@ from tests.waiting import eventually
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator import errors
 from DocsToKG.Orchestrator.api import idempotency as idempotency
-from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
+from DocsToKG.Orchestrator.api.auth.rate_limit import RateLimiter
 from DocsToKG.Orchestrator.api.errors import problem_of
 from DocsToKG.Orchestrator.api.middleware import HOME
 from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerDamaged, LedgerError
@@ -154,7 +154,7 @@ def test_every_answer_carries_the_headers_of_safety(client, admin):
 
 def test_a_token_asks_only_so_often(ledger):
     clock = ManualClock()
-    app = app_over(ledger, rates=Rates(per_second=1, burst=2, clock=clock))
+    app = app_over(ledger, rate_limiter=RateLimiter(per_second=1, burst=2, clock=clock))
     with TestClient(app) as client:
         first, other = caller_of(client)(), caller_of(client)(tenants=("x",))
         other.token = token_for(tenant="other")
@@ -168,13 +168,13 @@ def test_a_token_asks_only_so_often(ledger):
 
 
 def test_rates_are_kept_apart_and_bounded():
-    rates = Rates(per_second=1, burst=1, clock=ManualClock())
-    assert rates.take("a").wait_s == 0
-    assert rates.take("a").wait_s > 0
-    assert rates.take("b").wait_s == 0
+    rate_limiter = RateLimiter(per_second=1, burst=1, clock=ManualClock())
+    assert rate_limiter.take("a").wait_s == 0
+    assert rate_limiter.take("a").wait_s > 0
+    assert rate_limiter.take("b").wait_s == 0
     for n in range(20_000):
-        rates.take(str(n))
-    assert len(rates) <= 10_000
+        rate_limiter.take(str(n))
+    assert len(rate_limiter) <= 10_000
 
 
 def test_what_nobody_foresaw_says_nothing_of_itself(make_app, ledger, monkeypatch, caplog):

@@ -135,10 +135,10 @@ def test_many_wait_for_work_without_holding_up_others(ledger):
     """A long poll costs no thread: more of them wait than there are threads, and requests are still answered."""
     import anyio
 
-    from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
+    from DocsToKG.Orchestrator.api.auth.rate_limit import RateLimiter
     from DocsToKG.Orchestrator.ledger.base import NewJob
 
-    app = app_over(ledger, threads=anyio.CapacityLimiter(2), rates=Rates(per_second=1e6, burst=1_000_000))
+    app = app_over(ledger, threads=anyio.CapacityLimiter(2), rate_limiter=RateLimiter(per_second=1e6, burst=1_000_000))
     with served(app) as port:
         found: list[int] = []
         waiters = [threading.Thread(target=lambda n=n: found.append(poll(port, n))) for n in range(12)]

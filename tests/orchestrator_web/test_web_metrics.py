@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
+from DocsToKG.Orchestrator.events.outbox import Outbox, Subscription
 
 
 def page(admin) -> dict[str, float]:
@@ -43,7 +43,7 @@ def test_all_tenants_figures_need_a_token_for_all(caller):
 
 def test_what_gathers_for_a_target_that_is_away_is_seen(admin, ledger):
     """The outbox has no bound, so its growth must show."""
-    Outbox(ledger).register([Wish("crm", "webhook")])
+    Outbox(ledger).register([Subscription("crm", "webhook")])
     for n in range(2):
         admin.post("/jobs", {"payload": {"n": n}})
     found = page(admin)

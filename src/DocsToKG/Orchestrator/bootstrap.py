@@ -106,8 +106,8 @@ def _tracer(endpoint: str | None, stack: ExitStack) -> Any | None:
 def notifier_of(settings: ServerSettings, ledger: DatabaseLedger, *, clock: Clock | None = None) -> Notifier | None:
     """What carries events to the targets of the settings; None where there are no targets."""
     from DocsToKG.Orchestrator.errors import SigningError
-    from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
-    from DocsToKG.Orchestrator.events.outbox import Wish
+    from DocsToKG.Orchestrator.events.notifier import Notifier, RetryPolicy
+    from DocsToKG.Orchestrator.events.outbox import Subscription
     from DocsToKG.Orchestrator.signing.current import CurrentSigners
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
@@ -123,26 +123,24 @@ def notifier_of(settings: ServerSettings, ledger: DatabaseLedger, *, clock: Cloc
         raise BadSettings(f"events are signed: {error}") from None
     return Notifier(
         ledger,
-        [Wish(target.name, target.kind, target.tenant, target.types) for target in events.targets],
+        [Subscription(target.name, target.kind, target.tenant, target.types) for target in events.targets],
         [_target(target, clock) for target in events.targets],
         signers=signers,
-        patience=Patience(events.retry_seconds, events.retry_cap_seconds),
+        retry_policy=RetryPolicy(events.retry_seconds, events.retry_cap_seconds),
         poll_s=events.poll_seconds,
     )
 
 
 def _target(wanted: EventTargetSettings, clock: Clock | None) -> Target:
+    from DocsToKG.Orchestrator.events.targets import SendLimits
+
     url, key = wanted.url.get_secret_value(), f"events.targets.{wanted.name}"
-    more: dict[str, Any] = {
-        "at_once": wanted.at_once,
-        "max_tries": wanted.max_tries,
-        "timeout_s": wanted.timeout_seconds,
-    }
+    limits = SendLimits(wanted.at_once, wanted.max_tries, wanted.timeout_seconds)
     try:
         if wanted.kind == "nats":
             from DocsToKG.Orchestrator.events.nats import NatsTarget
 
-            return NatsTarget(wanted.name, url, subject=wanted.subject, **more)
+            return NatsTarget(wanted.name, url, subject=wanted.subject, limits=limits)
         from DocsToKG.Orchestrator.events.webhook import Webhook, checked_url, secret_bytes
 
         return Webhook(
@@ -150,8 +148,8 @@ def _target(wanted: EventTargetSettings, clock: Clock | None) -> Target:
             checked_url(url, wanted.private_hosts),
             secret=secret_bytes(_secret(wanted)),
             private_hosts=wanted.private_hosts,
+            limits=limits,
             clock=clock,
-            **more,
         )
     except ModuleNotFoundError:
         raise BadSettings(f"{key}: this needs the nats extra: pip install 'docstokg[nats]'") from None
@@ -258,7 +256,7 @@ def _admission(settings: ServerSettings, tokens: TokenFile, clock: Clock, stack:
 
     from DocsToKG.Orchestrator.api.auth.admission import Admission
     from DocsToKG.Orchestrator.api.auth.bearer import Authority
-    from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
+    from DocsToKG.Orchestrator.api.auth.rate_limit import RateLimiter
 
     auth, limits = settings.auth, settings.limits
     return Admission(
@@ -270,7 +268,7 @@ def _admission(settings: ServerSettings, tokens: TokenFile, clock: Clock, stack:
             leeway_s=auth.leeway_seconds,
             clock=clock,
         ),
-        rates=Rates(per_second=limits.requests_per_second, burst=limits.burst, clock=clock),
+        rate_limiter=RateLimiter(per_second=limits.requests_per_second, burst=limits.burst, clock=clock),
         json_depth=limits.json_depth,
         body_seconds=limits.body_seconds,
         request_seconds=limits.request_seconds,

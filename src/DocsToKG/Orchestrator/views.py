@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import datetime
+from functools import cache, partial
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from DocsToKG.core.clock import utc_iso
 
@@ -18,10 +21,13 @@ _AS_THEY_ARE = frozenset({"next_page_token"})
 
 
 class JsonFormat:
-    """An annotation of a field: the function that writes it as JSON, and keywords of its JSON schema."""
+    """An annotation of a field: what writes it as JSON and reads it again, and keywords of its JSON schema."""
 
-    def __init__(self, write: Callable[[Any], Any] | None = None, **schema: Any) -> None:
+    def __init__(
+        self, write: Callable[[Any], Any] | None = None, read: Callable[[Any], Any] | None = None, **schema: Any
+    ) -> None:
         self._write = write
+        self.read = read
         self._schema = schema
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
@@ -54,6 +60,45 @@ class View:
     __pydantic_config__ = json_names()
 
 
+V = TypeVar("V", bound=View)
+
+
+def parse_view(kind: type[V], row: Mapping[str, Any]) -> V:
+    """The view that was written as `row`; a KeyError, TypeError or ValueError where it is none. A field that is missing
+    has its default."""
+    return kind(
+        **{name: read(row[alias]) for name, alias, read, is_needed in _readers(kind) if is_needed or alias in row}
+    )
+
+
+def _fields_of(kind: Any) -> list[tuple[str, str, Callable[[Any], Any], bool]]:
+    hints = get_type_hints(kind, include_extras=True)
+    alias = kind.__pydantic_config__["alias_generator"]
+    return [
+        (each.name, alias(each.name), _reader(hints[each.name]), each.default is MISSING)
+        for each in fields(kind)
+        if each.init
+    ]
+
+
+_readers: Callable[[Any], list[tuple[str, str, Callable[[Any], Any], bool]]] = cache(_fields_of)
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """How a value of this type is read from JSON."""
+    if isinstance(hint, type) and issubclass(hint, View):
+        return partial(parse_view, hint)
+    known = next((each.read for each in getattr(hint, "__metadata__", ()) if isinstance(each, JsonFormat)), None)
+    if known is None and NoneType in get_args(hint):
+        inner = _reader(next(each for each in get_args(hint) if each is not NoneType))
+        return lambda value: None if value is None else inner(value)
+    return known or (lambda value: value)
+
+
+def parse_timestamp(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
 def _digest(value: str) -> str:
     return value if value.startswith("sha256:") else f"sha256:{value}"
 
@@ -62,8 +107,11 @@ TIMESTAMP: Mapping[str, Any] = {
     "type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$", "format": "date-time",
     "examples": ["2026-01-31T12:00:00.000Z"],
 }  # fmt: skip
-Timestamp = Annotated[float, JsonFormat(utc_iso, **TIMESTAMP)]  # Unix seconds of ledger time
-Digest = Annotated[str, JsonFormat(_digest, type="string", pattern=r"^sha256:[0-9a-f]{64}$")]
+Timestamp = Annotated[float, JsonFormat(utc_iso, parse_timestamp, **TIMESTAMP)]  # Unix seconds of ledger time
+Digest = Annotated[
+    str,
+    JsonFormat(_digest, lambda text: text.removeprefix("sha256:"), type="string", pattern=r"^sha256:[0-9a-f]{64}$"),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class LedgerDesk:
 
 def desk_of(ledger: Any) -> Desk:
     """A ledger behind a service has a desk of its own."""
-    found: Desk | None = getattr(ledger, "desk", None) if hasattr(type(ledger), "desk") else None
+    found: Desk | None = getattr(ledger, "reports", None) if hasattr(type(ledger), "reports") else None
     return found or LedgerDesk(ledger)
 
 

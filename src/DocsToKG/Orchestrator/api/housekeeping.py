@@ -58,8 +58,8 @@ class Housekeeping:
             "SELECT incident_id, tenant, source, severity, cause, count, last_at FROM incidents WHERE last_at > :since"
             " AND state <> 'resolved' ORDER BY last_at LIMIT 100"
         )
-        now_ms, rows = self._rooms.ledger.look(
-            lambda tx: (tx.now_ms, tx.ask(words, {"since": tx.now_ms if since is None else since}))
+        now_ms, rows = self._rooms.ledger.read(
+            lambda tx: (tx.now_ms, tx.execute(words, {"since": tx.now_ms if since is None else since}))
         )
         for incident_id, tenant, source, severity, cause, count, _ in rows:
             log_incident(

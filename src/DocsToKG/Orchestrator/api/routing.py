@@ -24,7 +24,7 @@ from starlette.types import Scope
 
 from DocsToKG.Orchestrator.api.auth.admission import Admission, Caller, CheckedRequest, with_reason
 from DocsToKG.Orchestrator.api.auth.permissions import PERMISSIONS, Permission
-from DocsToKG.Orchestrator.api.auth.rate_limit import Standing
+from DocsToKG.Orchestrator.api.auth.rate_limit import RateLimitState
 from DocsToKG.Orchestrator.api.context import RequestContext, Responses, state_of
 from DocsToKG.Orchestrator.api.errors import Problem, error_response, http_error_response, validation_error_response
 from DocsToKG.Orchestrator.api.middleware import HOME
@@ -74,9 +74,9 @@ class GuardedRoute(APIRoute):
                 response = await http_error_response(checked, error)
             except Exception as error:
                 response = await error_response(checked, error)
-            standing: Standing | None = request.scope.get("docstokg.standing")
-            if standing is not None:
-                response.headers.update(standing.headers())
+            rate_limit: RateLimitState | None = request.scope.get("docstokg.standing")
+            if rate_limit is not None:
+                response.headers.update(rate_limit.headers())
             return response
 
         return guarded
@@ -91,7 +91,7 @@ async def _admitted(
     state = state_of(request)
     admission = state.admission
     caller = await admission.caller(request.headers, permission)
-    _keep_to_rate(request, admission, caller)
+    _check_rate_limit(request, admission, caller)
     _refuse_unknown(request, known)
     await admission.body(request)
     caller = with_reason(caller, permission, request.headers, request.parsed)
@@ -131,11 +131,11 @@ async def _by_right(permission: Permission, work: Callable[[], Coroutine[Any, An
         SCOPE.reset(before)
 
 
-def _keep_to_rate(request: Request, admission: Admission, caller: Caller) -> None:
-    standing = admission.rates.take(caller.principal.token_id)
-    request.scope["docstokg.standing"] = standing
-    if standing.wait_s > 0:
-        wait = {"Retry-After": str(max(1, round(standing.wait_s + 0.5)))}
+def _check_rate_limit(request: Request, admission: Admission, caller: Caller) -> None:
+    rate_limit = admission.rate_limiter.take(caller.principal.token_id)
+    request.scope["docstokg.standing"] = rate_limit
+    if rate_limit.wait_s > 0:
+        wait = {"Retry-After": str(max(1, round(rate_limit.wait_s + 0.5)))}
         raise Problem(429, "RATE_LIMITED", "too many requests with this token", headers=wait)
 
 

@@ -87,7 +87,7 @@ def export(
     work = Path(mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         way = OneWriter if ledger.one_writer else ManyWriters
-        told = ledger.look(partial(_write_content, way=way, asked=asked, folder=work))
+        told = ledger.read(partial(_write_content, way=way, asked=asked, folder=work))
         manifest = signed_manifest(work, asked, told, signers)
         if archive.is_archive(target):
             spare = work.with_name(work.name + ".new")
@@ -117,11 +117,11 @@ def _settle(ledger: ControlLedger, asked: Range, wait: Callable[[float], None]) 
         raise BadRange("a range lies between 1970-01-01 and the year 10000")
     if asked.start >= asked.end:
         raise BadRange("the range ends before it begins")
-    now = ledger.look(lambda tx: tx.now_ms)
+    now = ledger.read(lambda tx: tx.now_ms)
     if asked.end > now:
         raise BadRange(f"the range is not over: it is {moment(now)} in the ledger, and --to is {moment(asked.end)}")
     if ledger.one_writer:
-        ledger.change(lambda tx: None)  # behind whoever writes now: what began in the range is committed then
+        ledger.write(lambda tx: None)  # behind whoever writes now: what began in the range is committed then
     elif asked.end + _SETTLED_MS > now:
         wait((asked.end + _SETTLED_MS - now) / 1000)
 

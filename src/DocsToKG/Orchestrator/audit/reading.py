@@ -44,12 +44,12 @@ class OneWriter:
         one = "" if self._asked.tenant is None else "tenant = :tenant AND "
         words = f"SELECT {COLUMNS} FROM job_history WHERE {one}seq >= :first AND seq < :behind ORDER BY seq"
         values = {"tenant": self._asked.tenant, "first": self._first, "behind": self._behind}
-        while page := self._tx.ask(f"{words} LIMIT {_PAGE}", values):
+        while page := self._tx.execute(f"{words} LIMIT {_PAGE}", values):
             yield from page
             values["first"] = page[-1][0] + 1
 
     def chains(self) -> list[Chain]:
-        heads = self._tx.ask("SELECT tenant, shard FROM history_heads")
+        heads = self._tx.execute("SELECT tenant, shard FROM history_heads")
         return sorted((tenant, shard) for tenant, shard in heads if self._asked.tenant in (None, tenant))
 
     def standing(self, chain: Chain) -> Place:
@@ -60,10 +60,12 @@ class OneWriter:
 
     def _row_at(self, at: int) -> int:
         """The number of the first row at that moment or later: the moments only grow with the numbers."""
-        low, high = 1, int(self._tx.ask("SELECT coalesce(max(seq), 0) + 1 FROM job_history")[0][0])
+        low, high = 1, int(self._tx.execute("SELECT coalesce(max(seq), 0) + 1 FROM job_history")[0][0])
         while low < high:
             middle = (low + high) // 2
-            [(seen,)] = self._tx.ask("SELECT at FROM job_history WHERE seq >= :n ORDER BY seq LIMIT 1", {"n": middle})
+            [(seen,)] = self._tx.execute(
+                "SELECT at FROM job_history WHERE seq >= :n ORDER BY seq LIMIT 1", {"n": middle}
+            )
             low, high = (low, middle) if seen >= at else (middle + 1, high)
         return low
 
@@ -85,7 +87,7 @@ class ManyWriters:
 
     def chains(self) -> list[Chain]:
         one = "" if self._asked.tenant is None else " WHERE tenant = :tenant"
-        heads = self._tx.ask(f"SELECT tenant, shard FROM history_heads{one}", {"tenant": self._asked.tenant})
+        heads = self._tx.execute(f"SELECT tenant, shard FROM history_heads{one}", {"tenant": self._asked.tenant})
         return sorted((tenant, shard) for tenant, shard in heads)
 
     def standing(self, chain: Chain) -> Place:
@@ -108,7 +110,7 @@ class ManyWriters:
             "start": self._asked.start,
             "end": self._asked.end,
         }
-        while page := self._tx.ask(words, values):
+        while page := self._tx.execute(words, values):
             yield from page
             values["link"] = page[-1][3]
 
@@ -117,7 +119,7 @@ def jobs(tx: ControlTx, job_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
     """What never changes of some jobs, and the state they are in now."""
     columns = "id, tenant, project, job_type, artifact_id, payload_digest, replay_of, correlation_id, created_at, state"
     wanted = ", ".join(f"{job_id:d}" for job_id in job_ids)
-    return {row[0]: _job(row) for row in tx.ask(f"SELECT {columns} FROM jobs WHERE id IN ({wanted})")}
+    return {row[0]: _job(row) for row in tx.execute(f"SELECT {columns} FROM jobs WHERE id IN ({wanted})")}
 
 
 def _job(row: Row) -> Mapping[str, Any]:
@@ -132,13 +134,13 @@ def state_before(tx: ControlTx, job_id: int, at: int) -> tuple[str | None, int |
         "SELECT to_state, fence, attempts FROM job_history WHERE job_id = :job_id AND to_state IS NOT NULL AND at < :at"
         " ORDER BY seq DESC LIMIT 1"
     )
-    found = tx.ask(words, {"job_id": job_id, "at": at})
+    found = tx.execute(words, {"job_id": job_id, "at": at})
     return found[0] if found else (None, None, None)
 
 
 def changed_later(tx: ControlTx, job_id: int, at: int) -> bool:
     words = "SELECT 1 FROM job_history WHERE job_id = :job_id AND to_state IS NOT NULL AND at >= :at LIMIT 1"
-    return bool(tx.ask(words, {"job_id": job_id, "at": at}))
+    return bool(tx.execute(words, {"job_id": job_id, "at": at}))
 
 
 def throttles(tx: ControlTx, asked: Range) -> Iterator[dict[str, Any]]:
@@ -155,7 +157,7 @@ def throttles(tx: ControlTx, asked: Range) -> Iterator[dict[str, Any]]:
         f" ORDER BY throttle_id LIMIT {_PAGE}"
     )
     values = {"start": asked.start, "end": asked.end, "tenant": asked.tenant, "after": ""}
-    while page := tx.ask(words, values):
+    while page := tx.execute(words, values):
         yield from (_throttle(row, asked.end) for row in page)
         values["after"] = page[-1][0]
 
@@ -174,18 +176,18 @@ def _throttle(row: Row, end: int) -> dict[str, Any]:
 def _place(tx: ControlTx, chain: Chain, words: str, start: int) -> Place:
     """The link before the first row that fits; the last one of the chain where none does."""
     values = {"tenant": chain[0], "shard": chain[1], "from": start}
-    found = tx.ask(f"SELECT link, prev_hash FROM job_history WHERE {words} LIMIT 1", values)
+    found = tx.execute(f"SELECT link, prev_hash FROM job_history WHERE {words} LIMIT 1", values)
     if found:
         return int(found[0][0]) - 1, bytes(found[0][1])
-    head = tx.ask("SELECT link, hash FROM history_heads WHERE tenant = :tenant AND shard = :shard", values)
+    head = tx.execute("SELECT link, hash FROM history_heads WHERE tenant = :tenant AND shard = :shard", values)
     return (int(head[0][0]), bytes(head[0][1])) if head else (0, NO_HASH)
 
 
 def _refuse_removed(tx: ControlTx, start: int) -> None:
     """Whole months are removed by retention; a range must not begin before the first month that is kept."""
-    if not tx.ask("SELECT 1 FROM history_anchors LIMIT 1"):
+    if not tx.execute("SELECT 1 FROM history_anchors LIMIT 1"):
         return
-    [(oldest, newest)] = tx.ask("SELECT min(at), (SELECT max(at) FROM history_heads) FROM job_history")
+    [(oldest, newest)] = tx.execute("SELECT min(at), (SELECT max(at) FROM history_heads) FROM job_history")
     if oldest is None:
         if start <= newest:
             raise BadRange(f"the history up to {moment(newest)} is no longer kept here; export from later on")

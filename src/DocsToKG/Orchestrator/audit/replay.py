@@ -37,7 +37,7 @@ def manifest_of(
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The manifest of the jobs named, or of all, signed where there are signers; `about` tells of the whole run."""
-    jobs = ledger.look(lambda tx: list(_jobs(tx, job_ids, tenant)))
+    jobs = ledger.read(lambda tx: list(_jobs(tx, job_ids, tenant)))
     missing = sorted(set(job_ids or ()) - {job["jobId"] for job in jobs})
     if missing:
         raise BadRange(f"there is no job {missing[0]} {'in this ledger' if tenant is None else 'of this tenant'}")
@@ -71,7 +71,7 @@ def _jobs(tx: ControlTx, job_ids: Sequence[int] | None, tenant: str | None) -> I
         f"SELECT {_COLUMNS} FROM jobs WHERE id > :after{only} AND (:tenant IS NULL OR tenant = :tenant)"
         f" ORDER BY id LIMIT {_PAGE}"
     )
-    while page := tx.ask(words, {"after": after, "tenant": tenant}):
+    while page := tx.execute(words, {"after": after, "tenant": tenant}):
         found += len(page)
         if found > MAX_JOBS:
             raise BadRange(f"a manifest holds at most {MAX_JOBS} jobs; name the jobs, or a tenant")
@@ -99,7 +99,7 @@ def _notes(tx: ControlTx, job_id: int, error: str | None) -> list[str]:
         "SELECT event, reason FROM job_history WHERE job_id = :job_id AND reason IS NOT NULL"
         f" ORDER BY seq DESC LIMIT {_NOTES}"
     )
-    said = [f"{event}: {reason}" for event, reason in reversed(tx.ask(words, {"job_id": job_id}))]
+    said = [f"{event}: {reason}" for event, reason in reversed(tx.execute(words, {"job_id": job_id}))]
     return [*said, *([f"last error: {error}"] if error else [])]
 
 

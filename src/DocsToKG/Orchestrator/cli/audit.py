@@ -68,7 +68,7 @@ def export(
     settings = settings_of(ledger, config, signing_keys=keys)
     signers = folder_of(settings).signers(now(), key or ())
     with ledger_of(settings) as opened, _cleaned_up():
-        until = opened.look(lambda tx: tx.now_ms) if end is None else _time("--to", end)
+        until = opened.read(lambda tx: tx.now_ms) if end is None else _time("--to", end)
         made = write(opened, Range(_time("--from", start), until, tenant), signers, out)
     if as_json:
         typer.echo(json.dumps({"path": str(made.path), "rows": made.rows, "manifestSha256": made.manifest_sha256}))

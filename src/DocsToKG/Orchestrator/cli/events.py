@@ -22,7 +22,7 @@ from DocsToKG.Orchestrator.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from DocsToKG.Orchestrator.events.outbox import Outbox, Standing, Waiting
+    from DocsToKG.Orchestrator.events.outbox import Outbox, TargetStatus, Waiting
     from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
     from DocsToKG.Orchestrator.settings import ServerSettings
 
@@ -66,14 +66,14 @@ def status(ledger: ServedOption = None, config: ServerFile = None, as_json: Json
     Example: docstokg-orchestrator events status --ledger state/workqueue.sqlite
     """
     with _outbox(ledger, config) as outbox:
-        standings = outbox.standings()
+        statuses = outbox.statuses()
     if as_json:
-        typer.echo(json.dumps([_standing(standing) for standing in standings]))
-    elif not standings:
+        typer.echo(json.dumps([_status(status) for status in statuses]))
+    elif not statuses:
         typer.echo("No target: no event is recorded or sent.")
     else:
         heads = ("target", "kind", "tenant", "waiting", "oldest", "dead", "sent", "last sent", "failures", "last error")
-        print_columns([heads, *(_line(standing) for standing in standings)])
+        print_columns([heads, *(_line(status) for status in statuses)])
 
 
 @app.command("list")
@@ -134,7 +134,7 @@ def forget(
     Example: docstokg-orchestrator events forget crm --yes
     """
     with _outbox(ledger, config) as outbox:
-        left = sum(standing.waiting + standing.dead for standing in outbox.standings() if standing.name == name)
+        left = sum(status.waiting + status.dead for status in outbox.statuses() if status.name == name)
         if left and not yes and not typer.confirm(f"Delete {left} events that {name} has not received?"):
             raise typer.Exit(1)
         typer.echo(f"{outbox.forget(name)} dropped")
@@ -155,27 +155,27 @@ def _outbox(ledger: str | None, config: Path | None) -> Iterator[Outbox]:
         yield Outbox(opened)
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
+def _status(status: TargetStatus) -> dict[str, Any]:
     return {
-        "target": standing.name,
-        "kind": standing.kind,
-        "tenant": standing.tenant,
-        "types": (standing.types or "").strip(",").split(",") if standing.types else [],
-        "waiting": standing.waiting,
-        "oldest": _moment(standing.oldest_at),
-        "dead": standing.dead,
-        "sent": standing.sent,
-        "last_sent": _moment(standing.last_sent_at),
-        "failures": standing.failures,
-        "next_try": _moment(standing.next_at) if standing.failures else None,
-        "last_error": standing.last_error,
+        "target": status.name,
+        "kind": status.kind,
+        "tenant": status.tenant,
+        "types": (status.types or "").strip(",").split(",") if status.types else [],
+        "waiting": status.waiting,
+        "oldest": _moment(status.oldest_at),
+        "dead": status.dead,
+        "sent": status.sent,
+        "last_sent": _moment(status.last_sent_at),
+        "failures": status.failures,
+        "next_try": _moment(status.next_at) if status.failures else None,
+        "last_error": status.last_error,
     }
 
 
-def _line(standing: Standing) -> list[str]:
-    told = _standing(standing)
+def _line(status: TargetStatus) -> list[str]:
+    found = _status(status)
     names = ("target", "kind", "tenant", "waiting", "oldest", "dead", "sent", "last_sent", "failures", "last_error")
-    return ["-" if told[name] is None else str(told[name]) for name in names]
+    return ["-" if found[name] is None else str(found[name]) for name in names]
 
 
 def _event(waiting: Waiting) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def call(
     if not token.strip():
         raise CommandFailed("no token: set DOCSTOKG_TOKEN or give --token-file")
     with Calls(url, token, tenant=tenant) as calls:
-        answer = calls.ask(method.upper(), path, said or None)
+        answer = calls.request(method.upper(), path, said or None)
     typer.echo(json.dumps(answer, indent=2))
 
 

@@ -1,62 +1,33 @@
-"""What can be asked of the service, one method each. Bodies are plain mappings, as the API has them; leases are typed.
+"""The client of the service: a method per request. Bodies are plain mappings, as the API has them; leases are typed.
 
-Promises: what is submitted or leased is so once, also when an answer was lost on the way.
+Promises: what is submitted or leased is so once, also when a response was lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 from uuid import uuid4
 
 from DocsToKG.Orchestrator.client.calls import Calls
+from DocsToKG.Orchestrator.control.workers.hosts import Orders
+from DocsToKG.Orchestrator.control.workers.lease_rows import JobLease, Renewal
 from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.views import V, json_name, parse_view
 
 Body = Mapping[str, Any]
 End = Literal["succeeded", "failed", "canceled", "timed_out"]
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteLease:
-    """A job with the right to work on it until `lease_until` (Unix seconds of ledger time), unless renewed."""
+class EndOptions(TypedDict, total=False):
+    """How a job ended, beside its status."""
 
-    lease_id: str
-    lease_until: float
-    fence: int
-    job_id: int
-    artifact_id: str
-    job_type: str
-    payload: Mapping[str, Any]
-    payload_digest: str
-    idempotency_key: str
-    priority: int
-    attempt: int
-    max_attempts: int
-    backoff_s: float
-    renew_s: float
-    tenant: str
-    project: str | None
-    correlation_id: str | None
-    source: str | None
-    host_key: str | None
-    resolver_hint: str | None
-    traceparent: str | None
-    wait_told: bool
-    replay_of: int | None
-    waited_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteRenewal:
-    """What became of a lease: `held`, `lost`, or `canceled` with the reason."""
-
-    lease_id: str
-    state: str
-    lease_until: float | None
     reason: str | None
+    retryable: bool | None
+    retry_after_s: float | None
+    result: Body | None
+    outcome: str | None
 
 
 class OrchestratorClient:
@@ -75,7 +46,7 @@ class OrchestratorClient:
         self._calls.close()
 
     def enqueue(self, payload: Body, *, idempotency_key: str | None = None, **fields: Any) -> Body:
-        """Put one job on the ledger; `fields` are those of a job request: `jobType`, `artifactId`, `priority`..."""
+        """Submit one job; `fields` are those of a job request: `jobType`, `artifactId`, `priority`..."""
         return _object(self._calls.post("/jobs", {"payload": payload, **fields}, key=idempotency_key or _key()))
 
     def enqueue_many(self, jobs: Sequence[Body]) -> list[Body]:
@@ -89,7 +60,7 @@ class OrchestratorClient:
         limit: int = 1,
         lease_s: float = 600.0,
         wait_s: float = 0.0,
-    ) -> list[RemoteLease]:
+    ) -> list[JobLease]:
         """Up to `limit` jobs; where there are none, wait for some for up to `wait_s` (at most 30)."""
         body = {
             "workerId": worker_id, "jobTypes": list(job_types), "limit": limit, "leaseSeconds": lease_s,
@@ -97,25 +68,15 @@ class OrchestratorClient:
         }  # fmt: skip
         return _leases(self._calls.post("/leases", body, key=_key(), wait_s=wait_s))
 
-    def renew(self, lease_ids: Sequence[str], *, lease_s: float = 600.0) -> list[RemoteRenewal]:
+    def renew(self, lease_ids: Sequence[str], *, lease_s: float = 600.0) -> list[Renewal]:
         body = {"leaseIds": list(lease_ids), "leaseSeconds": lease_s}
-        return [_renewal(row) for row in _rows(self._calls.post("/leases/renew", body, again=True), "renewals")]
+        return _views(Renewal, self._calls.post("/leases/renew", body, again=True), "renewals")
 
     def progress(self, lease_id: str, stage: str, result: Body | None = None) -> None:
         self._calls.post(f"/leases/{lease_id}/progress", {"stage": stage, "result": result}, again=True)
 
-    def complete(
-        self,
-        lease_id: str,
-        status: End,
-        *,
-        reason: str | None = None,
-        retryable: bool | None = None,
-        retry_after_s: float | None = None,
-        result: Body | None = None,
-        outcome: str | None = None,
-    ) -> Body:
-        return self._complete(lease_id, status, reason, retryable, retry_after_s, result, outcome)
+    def complete(self, lease_id: str, status: End, **how: Unpack[EndOptions]) -> Body:
+        return self._complete(lease_id, status, how)
 
     def complete_and_lease(
         self,
@@ -126,36 +87,18 @@ class OrchestratorClient:
         job_types: Sequence[str] = (),
         limit: int = 1,
         lease_s: float = 600.0,
-        reason: str | None = None,
-        retryable: bool | None = None,
-        retry_after_s: float | None = None,
-        result: Body | None = None,
-        outcome: str | None = None,
-    ) -> list[RemoteLease]:
-        """Say how a job ended and lease the next ones, in one request: for a worker with one job at a time.
+        **how: Unpack[EndOptions],
+    ) -> list[JobLease]:
+        """Complete a job and lease the next ones, in one request: for a worker with one job at a time.
 
         Raises `LeaseLost` where the job was not its own any more; then nothing was leased.
         """
         wanted = {"workerId": worker_id, "jobTypes": list(job_types), "limit": limit, "leaseSeconds": lease_s}
-        done = self._complete(lease_id, status, reason, retryable, retry_after_s, result, outcome, next=wanted)
-        return _leases(done)
+        return _leases(self._complete(lease_id, status, how, next=wanted))
 
-    def _complete(
-        self,
-        lease_id: str,
-        status: End,
-        reason: str | None,
-        retryable: bool | None,
-        retry_after_s: float | None,
-        result: Body | None,
-        outcome: str | None,
-        **more: Any,
-    ) -> Body:
-        body = {
-            "status": status, "reason": reason, "retryable": retryable, "retryAfterSeconds": retry_after_s,
-            "result": result, "outcome": outcome, **more,
-        }  # fmt: skip
-        key = _key() if more else None  # leases that were given must not be given again to the same word
+    def _complete(self, lease_id: str, status: End, how: EndOptions, **more: Any) -> Body:
+        body = {"status": status, **{json_name(name): value for name, value in how.items()}, **more}
+        key = _key() if more else None  # a repeated request must not lease the next jobs twice
         return _object(self._calls.post(f"/leases/{lease_id}/complete", body, key=key, again=True))
 
     def release(self, lease_id: str, **fields: Any) -> None:
@@ -203,10 +146,11 @@ class OrchestratorClient:
     def report_worker(self, worker_id: str, **fields: Any) -> None:
         self._calls.post("/workers", {"workerId": worker_id, **fields}, again=True)
 
-    def report_hosts(self, worker_id: str, hosts: Sequence[Body], steps: Sequence[Body] = ()) -> Body:
-        """Add up what a worker knows of hosts, and how its breakers changed; what operators want of it."""
-        said = {"workerId": worker_id, "hosts": list(hosts)} | ({"breakerSteps": list(steps)} if steps else {})
-        return _object(self._calls.post("/source-hosts", said))
+    def report_hosts(self, worker_id: str, hosts: Sequence[Body], steps: Sequence[Body] = ()) -> Orders:
+        """Report what a worker counted of hosts, and how its breakers changed; returns what operators want of it."""
+        body = {"workerId": worker_id, "hosts": list(hosts)} | ({"breakerSteps": list(steps)} if steps else {})
+        with _known_form():
+            return parse_view(Orders, self._calls.post("/source-hosts", body))
 
 
 def _key() -> str:
@@ -215,7 +159,7 @@ def _key() -> str:
 
 @contextmanager
 def _known_form() -> Iterator[None]:
-    """Whoever works for a service has one family of errors to catch, also when something else answers in its place."""
+    """A response in an unknown form is a `LedgerError`, too, so that callers have one family of errors to catch."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -232,45 +176,10 @@ def _rows(value: Any, name: str) -> list[Body]:
         return [dict(row) for row in value[name]]
 
 
-def _leases(value: Any) -> list[RemoteLease]:
-    return [_lease(row) for row in _rows(value, "leases")]
+def _leases(value: Any) -> list[JobLease]:
+    return _views(JobLease, value, "leases")
 
 
-def _lease(row: Body) -> RemoteLease:
+def _views(kind: type[V], value: Any, name: str) -> list[V]:
     with _known_form():
-        return RemoteLease(
-            lease_id=row["leaseId"],
-            lease_until=moment(row["leaseUntil"]),
-            fence=row["fence"],
-            job_id=row["jobId"],
-            artifact_id=row["artifactId"],
-            job_type=row["jobType"],
-            payload=row["payload"],
-            payload_digest=row["payloadDigest"].removeprefix("sha256:"),
-            idempotency_key=row["idempotencyKey"],
-            priority=row["priority"],
-            attempt=row["retry"]["attempt"],
-            max_attempts=row["retry"]["maxAttempts"],
-            backoff_s=row["retry"]["backoffSeconds"],
-            renew_s=row["renewSeconds"],
-            tenant=row["provenance"]["tenant"],
-            project=row["provenance"]["project"],
-            correlation_id=row["provenance"]["correlationId"],
-            source=row["source"],
-            host_key=row["hostKey"],
-            resolver_hint=row["resolverHint"],
-            traceparent=row["instrumentation"]["traceparent"],
-            wait_told=bool(row["instrumentation"].get("waitTold")),
-            replay_of=row["replayOf"],
-            waited_s=row["waitedSeconds"],
-        )
-
-
-def _renewal(row: Body) -> RemoteRenewal:
-    with _known_form():
-        until = row["leaseUntil"]
-        return RemoteRenewal(row["leaseId"], row["state"], None if until is None else moment(until), row["reason"])
-
-
-def moment(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
+        return [parse_view(kind, row) for row in value[name]]

@@ -32,14 +32,14 @@ _MAX_BYTES = 64 * 1024 * 1024
 _CONNECT_S = 10.0
 _TRIES = 4
 _PAUSE_S = 0.25
-_AWAY = frozenset({429, 502, 503, 504})
+_UNAVAILABLE = frozenset({429, 502, 503, 504})
 
 
 class NotAdmitted(LedgerError):
     """The service does not let this token do that: see its scopes and tenants, or get a new one."""
 
 
-class ServiceAway(LedgerBusy):
+class ServiceUnavailable(LedgerBusy):
     """The service gave no answer, or said that it cannot: try again later."""
 
 
@@ -101,7 +101,7 @@ class Calls:
         headers = {} if key is None else {"Idempotency-Key": key}
         return self._call("POST", path, body, headers, {}, again=again or key is not None, wait_s=wait_s)
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Anything of the API, by its words; what stands behind a `?` is its query."""
         place, _, words = path.partition("?")
         query = parse_qs(words, keep_blank_values=True)
@@ -127,13 +127,13 @@ class Calls:
             except TransportFailed as error:
                 if last or not again:
                     where, why = self._base.removesuffix(PREFIX), type(error).__name__
-                    raise ServiceAway(
+                    raise ServiceUnavailable(
                         f"no answer from the service at {where} ({why}): see that it runs, and check the address"
                     ) from None
                 retry_s = None
             else:
                 # 429 and 503 are said before anything is done.
-                if status not in _AWAY or last or (status not in (429, 503) and not again):
+                if status not in _UNAVAILABLE or last or (status not in (429, 503) and not again):
                     return _read(status, content, path)
             self._pause(min(30.0, retry_s if retry_s is not None else _PAUSE_S * 2**number))
 
@@ -189,8 +189,8 @@ def _error(status: int, code: str, words: str, path: str) -> LedgerError:
         return LeaseLost(_job_of(path))
     if status in (401, 403):
         return NotAdmitted(words)
-    if status in _AWAY:
-        return ServiceAway(words)
+    if status in _UNAVAILABLE:
+        return ServiceUnavailable(words)
     if code == "REFUSED":
         return Refused(words, "refused")
     kinds: dict[int, type[LedgerError]] = {404: NotFound, 409: Conflict, 412: Conflict, 422: BadJob}

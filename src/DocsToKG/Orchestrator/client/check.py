@@ -27,7 +27,7 @@ _NEW_TOKEN = "docstokg-orchestrator token new NAME --scope orch:operate --scope 
 
 def check_service(url: str, token_file: str | None, read_token: Callable[[str | None], str]) -> Iterator[Finding]:
     """The service at `url`, which admits whoever has the token in `token_file`."""
-    from DocsToKG.Orchestrator.client import NotAdmitted, OrchestratorClient, ServiceAway
+    from DocsToKG.Orchestrator.client import NotAdmitted, OrchestratorClient, ServiceUnavailable
 
     try:
         token = read_token(token_file)
@@ -39,7 +39,7 @@ def check_service(url: str, token_file: str | None, read_token: Callable[[str | 
             yield from _look(client, url, token_file)
     except NotAdmitted as error:
         yield failed("token", f"{url} refuses it: {error}", f"take another: {_NEW_TOKEN}")
-    except ServiceAway as error:
+    except ServiceUnavailable as error:
         yield failed("reachable", f"{url}: {error}", f"see to the service, its firewall and {_SETTING}")
     except LedgerError as error:
         advice = f"name what docstokg-orchestrator serve prints in {_SETTING}"
@@ -74,6 +74,6 @@ def _private(token_file: str | None) -> Iterator[Finding]:
 
 
 def _service_time(client: OrchestratorClient) -> float:
-    from DocsToKG.Orchestrator.client.api import moment
+    from DocsToKG.Orchestrator.views import parse_timestamp
 
-    return moment(str(client.dashboard()["at"]))
+    return parse_timestamp(str(client.dashboard()["at"]))

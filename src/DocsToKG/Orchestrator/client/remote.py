@@ -18,8 +18,9 @@ from types import TracebackType
 from typing import Any, NoReturn, Unpack
 
 from DocsToKG.core.clock import Clock, SystemClock
-from DocsToKG.Orchestrator.client.api import End, OrchestratorClient, RemoteLease, moment
+from DocsToKG.Orchestrator.client.api import End, EndOptions, OrchestratorClient
 from DocsToKG.Orchestrator.control.workers.hosts import BreakerStep, HostWord, Orders
+from DocsToKG.Orchestrator.control.workers.lease_rows import JobLease
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError, Refused
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import (
@@ -38,6 +39,7 @@ from DocsToKG.Orchestrator.ledger.base import (
 )
 from DocsToKG.Orchestrator.notifications.local import LocalSignal
 from DocsToKG.Orchestrator.tracing import TRACEPARENT
+from DocsToKG.Orchestrator.views import parse_timestamp
 
 _STATES = {
     "pending": JobState.PENDING, "queued": JobState.QUEUED, "leased": JobState.IN_PROGRESS,
@@ -57,7 +59,7 @@ class NotForWorkers(Refused, AttributeError):
     """A worker behind a service asked its ledger for what only operators may do."""
 
 
-class RemoteDesk:
+class RemoteReports:
     """Reports of a worker, by way of the service."""
 
     def __init__(self, client: OrchestratorClient) -> None:
@@ -67,8 +69,7 @@ class RemoteDesk:
         self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
     ) -> Orders:
         self._client.report_worker(worker_id, **about)
-        told = self._client.report_hosts(worker_id, [_host(word) for word in words], [asdict(step) for step in steps])
-        return Orders(dict(told["paused"]), dict(told["forcedOpen"]), dict(told["forcedClosed"]))
+        return self._client.report_hosts(worker_id, [_host(word) for word in words], [asdict(step) for step in steps])
 
 
 def _host(word: HostWord) -> dict[str, Any]:
@@ -105,9 +106,9 @@ class RemoteLedger:
         self.close()
 
     @property
-    def desk(self) -> RemoteDesk:
-        """Where workers say what they know of hosts."""
-        return RemoteDesk(self._client)
+    def reports(self) -> RemoteReports:
+        """Where workers report what they know of hosts."""
+        return RemoteReports(self._client)
 
     def close(self) -> None:
         """What was submitted is sent first."""
@@ -130,7 +131,7 @@ class RemoteLedger:
         )
         return self._taken(worker_id, leases)
 
-    def _taken(self, worker_id: str, leases: Sequence[RemoteLease]) -> list[LeasedJob]:
+    def _taken(self, worker_id: str, leases: Sequence[JobLease]) -> list[LeasedJob]:
         with self._lock:
             self._held.update((lease.lease_id, worker_id) for lease in leases)
         now = self._clock.now()
@@ -265,7 +266,7 @@ class RemoteLedger:
         """When the first of the waiting jobs may run, among the newest; None where none waits."""
         soonest: float | None = None
         for number, job in enumerate(self._client.jobs(status="queued", jobType=job_type, page_size=500)):
-            at = moment(str(job["nextEligibleAt"]))
+            at = parse_timestamp(str(job["nextEligibleAt"]))
             soonest = at if soonest is None else min(soonest, at)
             if number >= _AT_ONCE or at <= self._clock.now():
                 break
@@ -307,7 +308,7 @@ class RemoteLedger:
             self._held.pop(lease_id, None)
 
 
-def _how(finish: Finish) -> dict[str, Any]:
+def _how(finish: Finish) -> EndOptions:
     """How a job ended, as the service takes it."""
     skipped = finish.state is JobState.SKIPPED
     reason = finish.last_error or (finish.state.value if finish.state is not JobState.DONE else None)
@@ -317,8 +318,8 @@ def _how(finish: Finish) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _leased(lease: RemoteLease, now: float) -> LeasedJob:
-    made: type[LeasedJob] = TracedJob if lease.wait_told else LeasedJob
+def _leased(lease: JobLease, now: float) -> LeasedJob:
+    made: type[LeasedJob] = TracedJob if lease.instrumentation.wait_told else LeasedJob
     return made(
         job_id=lease.job_id,
         fence=lease.fence,
@@ -330,15 +331,15 @@ def _leased(lease: RemoteLease, now: float) -> LeasedJob:
         resolver_hint=lease.resolver_hint,
         host_key=lease.host_key,
         priority=lease.priority,
-        attempts=lease.attempt - 1,
-        max_attempts=lease.max_attempts,
-        tenant=lease.tenant,
-        project=lease.project,
+        attempts=lease.retry.attempt - 1,
+        max_attempts=lease.retry.max_attempts,
+        tenant=lease.provenance.tenant,
+        project=lease.provenance.project,
         job_type=lease.job_type,
         source=lease.source,
         idempotency_key=lease.idempotency_key,
-        correlation_id=lease.correlation_id,
-        trace_context=lease.traceparent,
+        correlation_id=lease.provenance.correlation_id,
+        trace_context=lease.instrumentation.traceparent,
         replay_of=lease.replay_of,
         eligible_at=now - lease.waited_s,
         leased_at=now,

@@ -100,18 +100,18 @@ class BackfillService:
             "reason": paging.plain_name("backfill_reason", reason, MAX_REASON),
             "ticket": paging.plain_name("backfill_ticket", ticket, MAX_TICKET),
         }
-        self._ledger.change(lambda tx: _begin(tx, row, operator or {}))
+        self._ledger.write(lambda tx: _begin(tx, row, operator or {}))
         more = {"priority": priority, "source": source, "project": project, "job_type": job_type}
         done = 0
         while page := list(islice(steps, PAGE)):
             jobs = [_job(name, tenant, step, payload or {}, more) for step in page]
             self._jobs.submit(tenant, jobs, actor=actor)
             done += len(page)
-            self._ledger.change(partial(_count, name=name, tenant=tenant, done=done))
+            self._ledger.write(partial(_count, name=name, tenant=tenant, done=done))
         return self.get(tenant, name)
 
     def get(self, tenant: str, backfill_id: str) -> Backfill:
-        found = self._ledger.look(lambda tx: _find(tx, tenant, backfill_id))
+        found = self._ledger.read(lambda tx: _find(tx, tenant, backfill_id))
         if found is None:
             raise NotFound(f"no backfill {backfill_id[:64]}")
         return found
@@ -120,7 +120,7 @@ class BackfillService:
         """The tenant's backfills, newest first."""
         size = paging.page_size(page_size)
         at, name = (2**62, "") if page_token is None else paging.position(_KIND, page_token, (int, str))
-        return self._ledger.look(lambda tx: _page(tx, tenant, size, int(at), str(name)))
+        return self._ledger.read(lambda tx: _page(tx, tenant, size, int(at), str(name)))
 
 
 def _steps(from_at: float, to_at: float, step_s: float) -> Iterator[tuple[int, int]]:
@@ -139,7 +139,7 @@ def _job(name: str, tenant: str, step: tuple[int, int], payload: Mapping[str, An
 
 
 def _begin(tx: ControlTx, row: Mapping[str, Any], operator: Mapping[str, str | None]) -> None:
-    added = tx.ask(
+    added = tx.execute(
         f"INSERT INTO backfills ({_BACKFILL.columns})"
         " VALUES (:id, :tenant, :job_type, :from_at, :to_at, 0, :actor, :reason, :ticket, :now)"
         " ON CONFLICT (backfill_id) DO NOTHING RETURNING backfill_id",
@@ -161,17 +161,19 @@ def _begin(tx: ControlTx, row: Mapping[str, Any], operator: Mapping[str, str | N
 def _count(tx: ControlTx, name: str, tenant: str, done: int) -> None:
     """So many jobs of the range are there, from its beginning."""
     values = {"id": name, "tenant": tenant, "done": done}
-    tx.ask("UPDATE backfills SET jobs = :done WHERE backfill_id = :id AND tenant = :tenant AND jobs < :done", values)
+    tx.execute(
+        "UPDATE backfills SET jobs = :done WHERE backfill_id = :id AND tenant = :tenant AND jobs < :done", values
+    )
 
 
 def _find(tx: ControlTx, tenant: str, name: str) -> Backfill | None:
     values = {"id": name, "tenant": tenant}
-    rows = tx.ask(f"SELECT {_BACKFILL.columns} FROM backfills WHERE backfill_id = :id AND tenant = :tenant", values)
+    rows = tx.execute(f"SELECT {_BACKFILL.columns} FROM backfills WHERE backfill_id = :id AND tenant = :tenant", values)
     return _BACKFILL.of(rows[0]) if rows else None
 
 
 def _page(tx: ControlTx, tenant: str, size: int, at: int, name: str) -> BackfillPage:
-    rows = tx.ask(
+    rows = tx.execute(
         f"SELECT {_BACKFILL.columns} FROM backfills WHERE tenant = :tenant"
         " AND (created_at < :at OR (created_at = :at AND backfill_id < :name))"
         " ORDER BY created_at DESC, backfill_id DESC LIMIT :limit",

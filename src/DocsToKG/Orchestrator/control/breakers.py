@@ -85,7 +85,7 @@ class BreakerService:
                 return CheckResult(True, BreakerState.CLOSED, 0.0, 0.0)
             return found.look(tx.now_ms) if found.places(tx.now_ms) != 0 and not found.changes else None
 
-        seen = self._ledger.look(read)
+        seen = self._ledger.read(read)
         if seen is not None and seen.state is BreakerState.CLOSED:
             return seen
 
@@ -97,7 +97,7 @@ class BreakerService:
             rows.write(tx, tenant, key, breaker)
             return answer
 
-        return self._ledger.change(take)
+        return self._ledger.write(take)
 
     def record_success(self, tenant: str, service_id: str) -> BreakerView:
         return self._record(tenant, service_id, passed=1)
@@ -121,7 +121,7 @@ class BreakerService:
             rows.write(tx, tenant, key, breaker)
             return _get(tx, tenant, key)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def force_open(self, tenant: str, service_id: str, **by: Unpack[ByWithReason]) -> BreakerView:
         return self._force(tenant, service_id, BreakerState.OPEN, **by)
@@ -148,7 +148,7 @@ class BreakerService:
             tx.note(tenant, event=event, detail={"key": key}, **audit)
             return _get(tx, tenant, key)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def configure(
         self, tenant: str, service_id: str, settings: BreakerSettings | None, **by: Unpack[By]
@@ -159,7 +159,7 @@ class BreakerService:
 
         def write(tx: ControlTx) -> BreakerView:
             rows.locked(tx, plain_name("tenant", tenant), key)
-            tx.ask(
+            tx.execute(
                 "UPDATE breakers SET settings_json = :text, version = version + 1, updated_at = :now"
                 " WHERE tenant = :tenant AND key = :key",
                 {"text": text, "now": tx.now_ms, "tenant": tenant, "key": key},
@@ -169,20 +169,20 @@ class BreakerService:
             tx.rules_changed()
             return _get(tx, tenant, key)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def list(self, tenant: str, state: str | None = None) -> list[BreakerView]:
         """The tenant's breakers, by key; as they are at this moment, with an open one whose time is over half-open."""
         wanted = None if state is None else _state(state)
         statement = f"SELECT {_COLUMNS} FROM breakers WHERE tenant = :tenant ORDER BY key"
-        found = self._ledger.look(
-            lambda tx: [_view(row, tx.now_ms) for row in tx.ask(statement, {"tenant": tenant})],
+        found = self._ledger.read(
+            lambda tx: [_view(row, tx.now_ms) for row in tx.execute(statement, {"tenant": tenant})],
         )
         return [view for view in found if wanted in (None, view.state)]
 
     def get(self, tenant: str, service_id: str) -> BreakerView:
         key = key_of(service_id)
-        return self._ledger.look(lambda tx: _get(tx, tenant, key))
+        return self._ledger.read(lambda tx: _get(tx, tenant, key))
 
     def transitions(self, tenant: str, service_id: str) -> Sequence[TransitionView]:
         """The latest changes of state, the last one first."""
@@ -191,7 +191,7 @@ class BreakerService:
             f" WHERE tenant = :tenant AND key = :key ORDER BY at DESC, transition_id DESC LIMIT {_SHOWN}"
         )
         values = {"tenant": tenant, "key": key_of(service_id)}
-        found = self._ledger.look(lambda tx: tx.ask(statement, values))
+        found = self._ledger.read(lambda tx: tx.execute(statement, values))
         return [TransitionView(row[0] / 1000, *row[1:]) for row in found]
 
 
@@ -210,7 +210,7 @@ def _state(text: str) -> BreakerState:
 
 def _get(tx: ControlTx, tenant: str, key: str) -> BreakerView:
     statement = f"SELECT {_COLUMNS} FROM breakers WHERE tenant = :tenant AND key = :key"
-    found = tx.ask(statement, {"tenant": tenant, "key": key})
+    found = tx.execute(statement, {"tenant": tenant, "key": key})
     if not found:
         raise NotFound(f"no breaker {key[:80]} of this tenant")
     return _view(found[0], tx.now_ms)

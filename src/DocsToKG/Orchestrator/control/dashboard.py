@@ -94,7 +94,7 @@ class DashboardService:
 
     def metrics(self, tenant: str) -> Dashboard:
         """The figures of a tenant now."""
-        return self._ledger.look(lambda tx: self._metrics(tx, tenant))
+        return self._ledger.read(lambda tx: self._metrics(tx, tenant))
 
     def _metrics(self, tx: ControlTx, tenant: str) -> Dashboard:
         counted, lanes, standing = totals(tx, tenant), _lanes(tx, tenant), _standing(tx, tenant)
@@ -145,7 +145,7 @@ class _Standing(NamedTuple):
 def _standing(tx: ControlTx, tenant: str) -> _Standing:
     """Workers that reported lately, the switches, and what holds or waits for somebody: one question for all."""
     mine = "tenant IN (:tenant, '*')"
-    [row] = tx.ask(
+    [row] = tx.execute(
         "SELECT (SELECT count(*) FROM workers WHERE tenant = :tenant AND last_seen_at >= :since),"
         " (SELECT count(*) FROM settings WHERE name = 'paused' AND value = '1'),"
         " (SELECT count(*) FROM settings WHERE name = 'maintenance' AND value = '1'),"
@@ -165,7 +165,7 @@ def _oldest_wait(tx: ControlTx, tenant: str) -> float | None:
     first = _OLDEST if mine else _OLDEST_OF_ALL
     # A range of one state, in the order of its index: were it an equation, PostgreSQL might walk through all jobs by
     # id, and past every finished one before the first that waits.
-    [(oldest,)] = tx.ask(
+    [(oldest,)] = tx.execute(
         "SELECT min(next_eligible_at) FROM (SELECT tenant, next_eligible_at FROM jobs"
         f" WHERE state >= 'queued' AND state <= 'queued'{mine} ORDER BY state, id LIMIT {first}) AS first"
         " WHERE tenant = :tenant AND next_eligible_at <= :now",
@@ -195,7 +195,7 @@ class _Lane(NamedTuple):
 
 
 def _lanes(tx: ControlTx, tenant: str) -> list[_Lane]:
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT job_type, tokens, tokens_at, blocked_by, blocked_until FROM lanes WHERE tenant = :tenant"
         f" ORDER BY job_type LIMIT {_COUNTED}",
         {"tenant": tenant},
@@ -207,7 +207,7 @@ def _limits(
     tx: ControlTx, tenant: str, lanes: Sequence[_Lane], counted: Mapping[tuple[str, str], int]
 ) -> list[LaneStatus]:
     """Every job type that a quota of the tenant limits, or one of everybody's; and those that were told of without."""
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT job_type, max_active, max_per_hour, burst FROM quotas WHERE tenant IN (:tenant, '*')"
         f" ORDER BY CASE WHEN tenant = '*' THEN 0 ELSE 1 END, job_type LIMIT {_COUNTED}",
         {"tenant": tenant},
@@ -230,7 +230,7 @@ def _seconds(ms: int | None) -> float | None:
 
 
 def _breakers(tx: ControlTx, tenant: str) -> list[BreakerSummary]:
-    rows = tx.ask(
+    rows = tx.execute(
         f"SELECT key, state FROM breakers WHERE tenant = :tenant AND state <> 'closed' ORDER BY key LIMIT {_SHOWN}",
         {"tenant": tenant},
     )

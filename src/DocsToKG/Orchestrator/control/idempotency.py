@@ -39,13 +39,13 @@ class IdempotencyService:
         `Conflict` when the key came with another body, or while the first is still at work.
         """
         names = _names(tenant, path, key)
-        return self._ledger.change(lambda tx: _first(tx, names, request_digest))
+        return self._ledger.write(lambda tx: _first(tx, names, request_digest))
 
     def hold(self, tenant: str, path: str, key: str) -> None:
         """The request is still at work. To be said more than once a minute, or it counts as abandoned."""
         names = _names(tenant, path, key)
-        self._ledger.change(
-            lambda tx: tx.ask(
+        self._ledger.write(
+            lambda tx: tx.execute(
                 "UPDATE idempotency_keys SET at = :now"
                 " WHERE tenant = :tenant AND path = :path AND key = :key AND status IS NULL",
                 {**names, "now": tx.now_ms},
@@ -58,8 +58,8 @@ class IdempotencyService:
             self.forget(tenant, path, key)
             return
         values = {**_names(tenant, path, key), "status": answer.status, "body": answer.body}
-        self._ledger.change(
-            lambda tx: tx.ask(
+        self._ledger.write(
+            lambda tx: tx.execute(
                 "UPDATE idempotency_keys SET status = :status, body = :body"
                 " WHERE tenant = :tenant AND path = :path AND key = :key AND status IS NULL",
                 values,
@@ -69,8 +69,8 @@ class IdempotencyService:
     def forget(self, tenant: str, path: str, key: str) -> None:
         """The request did not act: the same key may be tried again. An answer that was kept stays."""
         names = _names(tenant, path, key)
-        self._ledger.change(
-            lambda tx: tx.ask(
+        self._ledger.write(
+            lambda tx: tx.execute(
                 "DELETE FROM idempotency_keys"
                 " WHERE tenant = :tenant AND path = :path AND key = :key AND status IS NULL",
                 names,
@@ -79,7 +79,7 @@ class IdempotencyService:
 
     def purge(self) -> int:
         """Drop some of what is older than a day; how many there were. Any instance may do so at any time."""
-        return self._ledger.change(_purge)
+        return self._ledger.write(_purge)
 
 
 def _names(tenant: str, path: str, key: str) -> dict[str, str]:
@@ -90,14 +90,14 @@ def _names(tenant: str, path: str, key: str) -> dict[str, str]:
 
 def _first(tx: ControlTx, names: dict[str, str], digest: str) -> Answer | None:
     values = {**names, "digest": digest, "now": tx.now_ms}
-    added = tx.ask(
+    added = tx.execute(
         "INSERT INTO idempotency_keys (tenant, path, key, request_digest, at)"
         " VALUES (:tenant, :path, :key, :digest, :now) ON CONFLICT (tenant, path, key) DO NOTHING RETURNING at",
         values,
     )
     if added:
         return None
-    found = tx.ask(
+    found = tx.execute(
         "SELECT request_digest, status, body, at FROM idempotency_keys"
         " WHERE tenant = :tenant AND path = :path AND key = :key /* lock */",
         names,
@@ -107,7 +107,7 @@ def _first(tx: ControlTx, names: dict[str, str], digest: str) -> Answer | None:
     [(known, status, body, at)] = found
     age = tx.now_ms - at
     if age >= KEPT_MS or (status is None and known == digest and age >= ABANDONED_MS):
-        tx.ask(
+        tx.execute(
             "UPDATE idempotency_keys SET request_digest = :digest, status = NULL, body = NULL, at = :now"
             " WHERE tenant = :tenant AND path = :path AND key = :key",
             values,
@@ -121,12 +121,12 @@ def _first(tx: ControlTx, names: dict[str, str], digest: str) -> Answer | None:
 
 
 def _purge(tx: ControlTx) -> int:
-    gone = tx.ask(
+    gone = tx.execute(
         "SELECT tenant, path, key FROM idempotency_keys WHERE at <= :old ORDER BY at LIMIT :limit /* lock */",
         {"old": tx.now_ms - KEPT_MS, "limit": _PURGED},
     )
     for tenant, path, key in gone:
-        tx.ask(
+        tx.execute(
             "DELETE FROM idempotency_keys WHERE tenant = :tenant AND path = :path AND key = :key",
             {"tenant": tenant, "path": path, "key": key},
         )

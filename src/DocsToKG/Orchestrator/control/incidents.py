@@ -70,7 +70,7 @@ class IncidentService:
         def write(tx: ControlTx) -> IncidentView:
             return _get(tx, name, breaker_rows.raise_incident(tx, name, origin, severity, text))
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def list(
         self, tenant: str, state: str | None = None, *, page_token: str | None = None, page_size: int | None = None
@@ -85,13 +85,13 @@ class IncidentService:
             " ORDER BY last_at DESC, incident_id LIMIT :size"
         )
         values = {"tenant": tenant, "state": state, "at": at, "after": after, "size": size + 1}
-        found = self._ledger.look(lambda tx: tx.ask(statement, values))
+        found = self._ledger.read(lambda tx: tx.execute(statement, values))
         last = found[size - 1] if len(found) > size else None
         token = None if last is None else paging.token(_KIND, last[8], last[0])
         return IncidentPage([_INCIDENT.of(row) for row in found[:size]], token)
 
     def get(self, tenant: str, incident_id: str) -> IncidentView:
-        return self._ledger.look(lambda tx: _get(tx, tenant, incident_id))
+        return self._ledger.read(lambda tx: _get(tx, tenant, incident_id))
 
     def acknowledge(
         self, tenant: str, incident_id: str, *, if_version: int | None = None, **by: Unpack[By]
@@ -117,7 +117,7 @@ class IncidentService:
                 return now
             if now.state == "resolved":
                 raise Conflict(f"incident {now.incident_id} is resolved", now.version)
-            tx.ask(
+            tx.execute(
                 "UPDATE incidents SET state = :state, actor = :actor, reason = :reason, ticket = :ticket,"
                 " updated_at = :now, version = version + 1 WHERE incident_id = :id",
                 {**audit, "state": state, "now": tx.now_ms, "id": now.incident_id},
@@ -125,12 +125,12 @@ class IncidentService:
             tx.note(tenant, event=f"incident_{state}", detail={"incident": now.incident_id}, **audit)
             return _get(tx, tenant, incident_id)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
 
 def _get(tx: ControlTx, tenant: str, incident_id: str, mark: str = "") -> IncidentView:
     words = f"SELECT {_INCIDENT.columns} FROM incidents WHERE incident_id = :id AND tenant = :tenant{mark}"
-    found = tx.ask(words, {"id": incident_id, "tenant": tenant})
+    found = tx.execute(words, {"id": incident_id, "tenant": tenant})
     if not found:
         raise NotFound(f"no incident {incident_id[:80]} of this tenant")
     return _INCIDENT.of(found[0])

@@ -30,7 +30,7 @@ class Leader:
         def take(tx: ControlTx) -> bool:
             values = {"name": self.name, "holder": self.holder, "now": tx.now_ms, "until": tx.now_ms + self._ttl_ms}
             return bool(
-                tx.ask(
+                tx.execute(
                     "INSERT INTO leaders (name, holder, until_at) VALUES (:name, :holder, :until)"
                     " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_at = excluded.until_at"
                     " WHERE leaders.holder = excluded.holder OR leaders.until_at <= :now RETURNING holder",
@@ -38,15 +38,15 @@ class Leader:
                 )
             )
 
-        return self._ledger.change(take)
+        return self._ledger.write(take)
 
     def resign(self) -> None:
         """Let the name go, if it is ours."""
         values = {"name": self.name, "holder": self.holder}
-        self._ledger.change(lambda tx: tx.ask("DELETE FROM leaders WHERE name = :name AND holder = :holder", values))
+        self._ledger.write(lambda tx: tx.execute("DELETE FROM leaders WHERE name = :name AND holder = :holder", values))
 
     def leading(self) -> str | None:
         """Who holds the name now."""
         words = "SELECT holder FROM leaders WHERE name = :name AND until_at > :now"
-        found = self._ledger.look(lambda tx: tx.ask(words, {"name": self.name, "now": tx.now_ms}))
+        found = self._ledger.read(lambda tx: tx.execute(words, {"name": self.name, "now": tx.now_ms}))
         return str(found[0][0]) if found else None

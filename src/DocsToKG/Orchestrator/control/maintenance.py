@@ -32,14 +32,14 @@ class MaintenanceService:
 
     def on(self, **by: Unpack[By]) -> MaintenanceStatus:
         audit = said(**by)
-        return self._ledger.change(lambda tx: _switch(tx, True, audit))
+        return self._ledger.write(lambda tx: _switch(tx, True, audit))
 
     def off(self, **by: Unpack[By]) -> MaintenanceStatus:
         audit = said(**by)
-        return self._ledger.change(lambda tx: _switch(tx, False, audit))
+        return self._ledger.write(lambda tx: _switch(tx, False, audit))
 
     def status(self) -> MaintenanceStatus:
-        return self._ledger.look(_status)
+        return self._ledger.read(_status)
 
     def start_governing(self) -> None:
         """Have this ledger governed from now on, also where no rule was written yet: breakers of job types are fed."""
@@ -48,13 +48,13 @@ class MaintenanceService:
             if version_of(tx) == 0:
                 tx.rules_changed()
 
-        if self._ledger.look(version_of) == 0:
-            self._ledger.change(start)
+        if self._ledger.read(version_of) == 0:
+            self._ledger.write(start)
 
 
 def _switch(tx: ControlTx, on: bool, audit: Said) -> MaintenanceStatus:
     before = _status(tx)
-    tx.ask(
+    tx.execute(
         "INSERT INTO settings (name, value, actor, reason, updated_at) VALUES (:name, :value, :actor, :reason, :now)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value, actor = excluded.actor, reason = excluded.reason,"
         " updated_at = excluded.updated_at",
@@ -71,7 +71,7 @@ def _switch(tx: ControlTx, on: bool, audit: Said) -> MaintenanceStatus:
 
 def _status(tx: ControlTx) -> MaintenanceStatus:
     words = "SELECT value, actor, reason, updated_at FROM settings WHERE name = :name"
-    found = tx.ask(words, {"name": MAINTENANCE})
+    found = tx.execute(words, {"name": MAINTENANCE})
     if not found:
         return MaintenanceStatus(False)
     value, actor, reason, at = found[0]

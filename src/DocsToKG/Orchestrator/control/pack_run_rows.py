@@ -82,14 +82,14 @@ class Artifact(View):
 
 def add(tx: ControlTx, row: Mapping[str, Any], actor: str) -> PackRun:
     """The new run, or the one that came with the same key before."""
-    added = tx.ask(
+    added = tx.execute(
         f"INSERT INTO pack_runs ({_RUN.columns}) VALUES (:id, :tenant, :project, NULL, :channel, :heartbeat_s, NULL,"
         " 'registered', :hints, :correlation_id, :key, :now, :now, NULL)"
         f" ON CONFLICT DO NOTHING RETURNING {_RUN.columns}",
         {**row, "now": tx.now_ms},
     )
     if not added:
-        [known] = tx.ask(
+        [known] = tx.execute(
             f"SELECT {_RUN.columns} FROM pack_runs WHERE tenant = :tenant AND idempotency_key = :key",
             {"tenant": row["tenant"], "key": row["key"]},
         )
@@ -100,14 +100,14 @@ def add(tx: ControlTx, row: Mapping[str, Any], actor: str) -> PackRun:
 
 
 def set_job(tx: ControlTx, pack_run_id: str, job_id: int) -> None:
-    tx.ask(
+    tx.execute(
         "UPDATE pack_runs SET job_id = :job_id WHERE pack_run_id = :id AND job_id IS NULL",
         {"id": pack_run_id, "job_id": job_id},
     )
 
 
 def find(tx: ControlTx, tenant: str, pack_run_id: str, lock: bool = False) -> PackRun | None:
-    rows = tx.ask(
+    rows = tx.execute(
         f"SELECT {_RUN.columns} FROM pack_runs WHERE pack_run_id = :id AND tenant = :tenant"
         + (" /* lock */" if lock else ""),
         {"id": pack_run_id, "tenant": tenant},
@@ -117,7 +117,7 @@ def find(tx: ControlTx, tenant: str, pack_run_id: str, lock: bool = False) -> Pa
 
 def page(tx: ControlTx, tenant: str, size: int, page_token: str | None) -> PackRunPage:
     at, name = (2**62, "") if page_token is None else paging.position(_KIND, page_token, (int, str))
-    rows = tx.ask(
+    rows = tx.execute(
         f"SELECT {_RUN.columns} FROM pack_runs WHERE tenant = :tenant"
         " AND (created_at < :at OR (created_at = :at AND pack_run_id < :name))"
         " ORDER BY created_at DESC, pack_run_id DESC LIMIT :limit",
@@ -131,7 +131,7 @@ def page(tx: ControlTx, tenant: str, size: int, page_token: str | None) -> PackR
 
 def beat(tx: ControlTx, run: PackRun) -> None:
     """The run was heard of just now."""
-    tx.ask(
+    tx.execute(
         "UPDATE pack_runs SET last_heartbeat_at = :now, updated_at = :now, state = 'running' WHERE pack_run_id = :id",
         {"id": run.pack_run_id, "now": tx.now_ms},
     )
@@ -140,7 +140,7 @@ def beat(tx: ControlTx, run: PackRun) -> None:
 
 
 def end(tx: ControlTx, run: PackRun, state: str, actor: str, reason: str | None) -> None:
-    tx.ask(
+    tx.execute(
         "UPDATE pack_runs SET state = :state, ended_at = :now, updated_at = :now"
         " WHERE pack_run_id = :id AND ended_at IS NULL",
         {"id": run.pack_run_id, "state": state, "now": tx.now_ms},
@@ -150,7 +150,7 @@ def end(tx: ControlTx, run: PackRun, state: str, actor: str, reason: str | None)
 
 def overdue(tx: ControlTx, missed: int, limit: int) -> list[PackRun]:
     """Runs that have begun and were not heard of for so many heartbeats, the longest silent first."""
-    rows = tx.ask(
+    rows = tx.execute(
         f"SELECT {_RUN.columns} FROM pack_runs WHERE ended_at IS NULL AND last_heartbeat_at IS NOT NULL"
         " AND last_heartbeat_at + heartbeat_s * :span < :now ORDER BY last_heartbeat_at LIMIT :limit /* lock */",
         {"span": missed * 1000, "now": tx.now_ms, "limit": limit},
@@ -173,19 +173,21 @@ def _line(text: str) -> str:
 
 def append(tx: ControlTx, pack_run_id: str, added: Sequence[tuple[str, str]]) -> int:
     """Write lines after those that are there; the run is locked, so nobody else does at this moment."""
-    [(last,)] = tx.ask("SELECT coalesce(max(seq), 0) FROM pack_run_logs WHERE pack_run_id = :id", {"id": pack_run_id})
+    [(last,)] = tx.execute(
+        "SELECT coalesce(max(seq), 0) FROM pack_run_logs WHERE pack_run_id = :id", {"id": pack_run_id}
+    )
     for start in range(0, len(added), _AT_ONCE):
         some = added[start : start + _AT_ONCE]
         values: dict[str, Any] = {"id": pack_run_id, "now": tx.now_ms}
         for place, (stream, line) in enumerate(some):
             values |= {f"n{place}": last + 1 + start + place, f"s{place}": stream, f"l{place}": line}
         rows = ", ".join(f"(:id, :n{place}, :now, :s{place}, :l{place})" for place in range(len(some)))
-        tx.ask(f"INSERT INTO pack_run_logs (pack_run_id, seq, at, stream, line) VALUES {rows}", values)
+        tx.execute(f"INSERT INTO pack_run_logs (pack_run_id, seq, at, stream, line) VALUES {rows}", values)
     return int(last) + len(added)
 
 
 def lines(tx: ControlTx, pack_run_id: str, after: int, limit: int) -> list[LogLine]:
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT seq, at, stream, line FROM pack_run_logs WHERE pack_run_id = :id AND seq > :after"
         " ORDER BY seq LIMIT :limit",
         {"id": pack_run_id, "after": min(max(0, after), 2**62), "limit": limit},
@@ -202,7 +204,7 @@ def publish(tx: ControlTx, run: PackRun, row: Mapping[str, Any]) -> Artifact:
         return before
     if len(known) >= MAX_ARTIFACTS:
         raise BadJob(f"a run has at most {MAX_ARTIFACTS} artifacts")
-    tx.ask(
+    tx.execute(
         "INSERT INTO pack_run_artifacts (pack_run_id, name, digest, uri, mime, size, at)"
         " VALUES (:id, :name, :digest, :uri, :mime, :size, :now)",
         {**row, "now": tx.now_ms},
@@ -213,7 +215,7 @@ def publish(tx: ControlTx, run: PackRun, row: Mapping[str, Any]) -> Artifact:
 
 
 def artifacts(tx: ControlTx, pack_run_id: str) -> list[Artifact]:
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT name, digest, uri, mime, size, at FROM pack_run_artifacts WHERE pack_run_id = :id ORDER BY name",
         {"id": pack_run_id},
     )

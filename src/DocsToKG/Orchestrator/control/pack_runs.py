@@ -88,22 +88,22 @@ class PackRunService:
                 checks.checked_job(_job(run, payload, more))
             return run
 
-        run = self._ledger.change(write)
+        run = self._ledger.write(write)
         if run.job_id is not None:
             return run
         # The run is there before its job, so that whoever leases the job finds it; a second try comes here again.
         [answer] = self._jobs.submit(tenant, [_job(run, payload, more)], actor=actor)
-        self._ledger.change(lambda tx: pack_run_rows.set_job(tx, run.pack_run_id, answer.job_id))
+        self._ledger.write(lambda tx: pack_run_rows.set_job(tx, run.pack_run_id, answer.job_id))
         return self.get(tenant, run.pack_run_id)
 
     def get(self, tenant: str, pack_run_id: str, *, project: str | None = None) -> PackRun:
         """A run of this tenant, and of this project where one is named."""
-        return self._ledger.look(lambda tx: _run(tx, tenant, pack_run_id, project))
+        return self._ledger.read(lambda tx: _run(tx, tenant, pack_run_id, project))
 
     def list(self, tenant: str, *, page_size: int | None = None, page_token: str | None = None) -> PackRunPage:
         """The tenant's runs, newest first."""
         size = paging.page_size(page_size)
-        return self._ledger.look(lambda tx: pack_run_rows.page(tx, tenant, size, page_token))
+        return self._ledger.read(lambda tx: pack_run_rows.page(tx, tenant, size, page_token))
 
     def append_logs(self, tenant: str, pack_run_id: str, lines: Sequence[tuple[str, str]]) -> int:
         """Add lines, each with its stream (`stdout`, `stderr` or another short name); the number of the last one.
@@ -117,7 +117,7 @@ class PackRunService:
             pack_run_rows.beat(tx, run)
             return pack_run_rows.append(tx, pack_run_id, checked)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def logs(
         self, tenant: str, pack_run_id: str, *, after: int = 0, limit: int | None = None, project: str | None = None
@@ -129,7 +129,7 @@ class PackRunService:
             run = _run(tx, tenant, pack_run_id, project)
             return LogPage(pack_run_rows.lines(tx, pack_run_id, after, size), run.ended_at is not None)
 
-        return self._ledger.look(read)
+        return self._ledger.read(read)
 
     def publish(
         self,
@@ -157,7 +157,7 @@ class PackRunService:
             run = _open_run(tx, tenant, pack_run_id)
             return pack_run_rows.publish(tx, run, row)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def artifacts(self, tenant: str, pack_run_id: str, *, project: str | None = None) -> Sequence[Artifact]:
         """What the run has published, by name."""
@@ -166,7 +166,7 @@ class PackRunService:
             _run(tx, tenant, pack_run_id, project)
             return pack_run_rows.artifacts(tx, pack_run_id)
 
-        return self._ledger.look(read)
+        return self._ledger.read(read)
 
     def heartbeat(self, tenant: str, pack_run_id: str) -> PackRun:
         """The run is alive. The first one says that it has begun."""
@@ -175,7 +175,7 @@ class PackRunService:
             pack_run_rows.beat(tx, _open_run(tx, tenant, pack_run_id))
             return _run(tx, tenant, pack_run_id)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def finish(self, tenant: str, pack_run_id: str, status: str, *, actor: str, reason: str | None = None) -> PackRun:
         """The run is over: `succeeded`, `failed`, `canceled` or `timed_out`. Its job is completed by its lease.
@@ -184,13 +184,13 @@ class PackRunService:
         """
         if status not in ENDS:
             raise BadJob(f"a run ends as one of {', '.join(ENDS)}")
-        return self._ledger.change(lambda tx: _finish(tx, tenant, pack_run_id, status, actor, reason))
+        return self._ledger.write(lambda tx: _finish(tx, tenant, pack_run_id, status, actor, reason))
 
     def time_out_overdue(self) -> Sequence[PackRun]:
         """End the runs that have missed three heartbeats, and their jobs; which these were. Any instance may do so, in
         one thread. One whose job could not be ended, as the ledger was busy, is ended and named by this instance's next
         call."""
-        self._orphans += self._ledger.change(_time_out)
+        self._orphans += self._ledger.write(_time_out)
         while self._orphans:
             with contextlib.suppress(UnknownJob):  # it was cleaned away
                 self._end_job(self._orphans[0])

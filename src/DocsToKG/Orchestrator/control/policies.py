@@ -68,10 +68,10 @@ class PolicyService:
             " ORDER BY priority DESC, policy_id"
         )
         wanted = {"enabled": None if enabled is None else int(enabled)}
-        return self._ledger.look(lambda tx: [_POLICY.of(row) for row in tx.ask(words, wanted)])
+        return self._ledger.read(lambda tx: [_POLICY.of(row) for row in tx.execute(words, wanted)])
 
     def get(self, policy_id: str) -> PolicyView:
-        return self._ledger.look(lambda tx: _get(tx, policy_id))
+        return self._ledger.read(lambda tx: _get(tx, policy_id))
 
     def create(
         self,
@@ -100,19 +100,19 @@ class PolicyService:
         audit, policy_id = said(**by), f"pol_{token_hex(8)}"
 
         def write(tx: ControlTx) -> PolicyView:
-            [(count,)] = tx.ask("SELECT count(*) FROM quota_policies")
+            [(count,)] = tx.execute("SELECT count(*) FROM quota_policies")
             if count >= _MAX_POLICIES:
                 raise BadJob(f"there are {_MAX_POLICIES} policies already; remove some first")
             names = ", ".join(_RULED)
             values = ", ".join(f":{name}" for name in _RULED)
-            tx.ask(
+            tx.execute(
                 f"INSERT INTO quota_policies (policy_id, {names}, actor, reason, ticket, created_at, updated_at)"
                 f" VALUES (:policy_id, {values}, :actor, :reason, :ticket, :now, :now)",
                 {**rules, **audit, "policy_id": policy_id, "now": tx.now_ms},
             )
             return _changed(tx, policy_id, "policy_created", rules, audit)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def update(
         self, policy_id: str, changes: Mapping[str, Any], *, if_version: int | None = None, **by: Unpack[By]
@@ -127,14 +127,14 @@ class PolicyService:
             now = _locked(tx, policy_id, if_version)
             rules = _checked({name: getattr(now, name) for name in _RULED} | dict(changes))
             words = ", ".join(f"{name} = :{name}" for name in _RULED)
-            tx.ask(
+            tx.execute(
                 f"UPDATE quota_policies SET {words}, actor = :actor, reason = :reason, ticket = :ticket,"
                 " updated_at = :now, version = version + 1 WHERE policy_id = :policy_id",
                 {**rules, **audit, "policy_id": policy_id, "now": tx.now_ms},
             )
             return _changed(tx, policy_id, "policy_updated", dict(changes), audit)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def delete(self, policy_id: str, *, if_version: int | None = None, **by: Unpack[By]) -> None:
         """Remove a policy, and with it what was held of its pool."""
@@ -142,16 +142,16 @@ class PolicyService:
 
         def write(tx: ControlTx) -> None:
             _locked(tx, policy_id, if_version)
-            tx.ask("DELETE FROM quota_grants WHERE policy_id = :id", {"id": policy_id})
-            tx.ask("DELETE FROM quota_policies WHERE policy_id = :id", {"id": policy_id})
+            tx.execute("DELETE FROM quota_grants WHERE policy_id = :id", {"id": policy_id})
+            tx.execute("DELETE FROM quota_policies WHERE policy_id = :id", {"id": policy_id})
             tx.note(EVERY, event="policy_deleted", detail={"policy": policy_id}, **audit)
             tx.rules_changed()
 
-        self._ledger.change(write)
+        self._ledger.write(write)
 
 
 def _get(tx: ControlTx, policy_id: str, mark: str = "") -> PolicyView:
-    found = tx.ask(f"SELECT {_POLICY.columns} FROM quota_policies WHERE policy_id = :id{mark}", {"id": policy_id})
+    found = tx.execute(f"SELECT {_POLICY.columns} FROM quota_policies WHERE policy_id = :id{mark}", {"id": policy_id})
     if not found:
         raise NotFound(f"no policy {policy_id[:80]}")
     return _POLICY.of(found[0])

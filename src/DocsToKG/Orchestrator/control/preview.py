@@ -71,13 +71,13 @@ class PreviewService:
         """What a policy would give to each tenant; `replaces` is the one that it would stand for, `tenants` are to be
         counted as if they were active, with the weights that they have here."""
         proposed = proposed_policy(replaces or _NEW, rules)
-        return self._ledger.look(lambda tx: _policy(tx, proposed, {claim.tenant: claim for claim in tenants}))
+        return self._ledger.read(lambda tx: _policy(tx, proposed, {claim.tenant: claim for claim in tenants}))
 
     def quota(self, tenant: str, job_type: str, max_active: int, max_per_hour: int, burst: int) -> QuotaPreview:
         """How a quota would change what a tenant may run at once."""
         numbers = {"max_active": max_active, "max_per_hour": max_per_hour, "burst": burst}
         quota = Quota(**{name: amount(name, value) for name, value in numbers.items()})
-        return self._ledger.look(lambda tx: _quota(tx, tenant, job_type, quota))
+        return self._ledger.read(lambda tx: _quota(tx, tenant, job_type, quota))
 
 
 def _policy(tx: ControlTx, proposed: AllocationPolicy, given: Mapping[str, TenantClaim]) -> PolicyPreview:

@@ -125,7 +125,7 @@ class Schedulable(View):
 
 def stored(tx: ControlTx, tenant: str, job_type: str) -> QuotaView:
     words = f"SELECT {QUOTA.columns} FROM quotas WHERE tenant = :tenant AND job_type = :job_type"
-    found = tx.ask(words, {"tenant": tenant, "job_type": job_type})
+    found = tx.execute(words, {"tenant": tenant, "job_type": job_type})
     if not found:
         raise NotFound(f"tenant {tenant[:80]} has no quota for {job_type[:80]}")
     return QUOTA.of(found[0])
@@ -136,7 +136,7 @@ def refuse_other_version(tx: ControlTx, tenant: str, job_type: str, if_version: 
     if if_version is None:
         return
     words = "SELECT version FROM quotas WHERE tenant = :tenant AND job_type = :job_type /* lock */"
-    found = tx.ask(words, {"tenant": tenant, "job_type": job_type})
+    found = tx.execute(words, {"tenant": tenant, "job_type": job_type})
     check_version("quota", found[0][0] if found else 0, if_version)
 
 
@@ -147,18 +147,18 @@ def views_of(tx: ControlTx, tenant: str, job_type: str) -> list[QuotaView]:
         " ORDER BY tenant = '*', job_type = '*'"
     )
     found: dict[str, QuotaView] = {}
-    for row in tx.ask(words, {"tenant": tenant, "job_type": job_type}):
+    for row in tx.execute(words, {"tenant": tenant, "job_type": job_type}):
         found.setdefault(str(row[1]), QUOTA.of(row))
     return list(found.values())
 
 
 def active_tenants(tx: ControlTx, rules: Rules, policy: AllocationPolicy) -> set[str]:
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT tenant, job_type FROM job_totals WHERE state IN ('pending', 'queued', 'in_progress')"
         " GROUP BY tenant, job_type HAVING sum(n) > 0"
     )
     found = {tenant for tenant, job_type in rows if shares.policy_for(rules.policies, job_type) == policy}
-    held = tx.ask("SELECT tenant FROM quota_grants WHERE policy_id = :id AND held > 0", {"id": policy.policy_id})
+    held = tx.execute("SELECT tenant FROM quota_grants WHERE policy_id = :id AND held > 0", {"id": policy.policy_id})
     return found | {row[0] for row in held}
 
 
@@ -199,7 +199,7 @@ def starts(tx: ControlTx, limits: Sequence[tuple[tuple[str, str], Quota]]) -> tu
     for (tenant, job_type), quota in limits:
         values = {"tenant": tenant, "job_type": job_type}
         words = "SELECT tokens, tokens_at FROM lanes WHERE tenant = :tenant AND job_type = :job_type"
-        rows = tx.ask(words, values)
+        rows = tx.execute(words, values)
         stored = Bucket(*rows[0]) if rows and rows[0][0] is not None else None
         bucket = quota_rules.filled(quota, stored, tx.now_ms)
         mine = quota_rules.starts_left(quota, bucket)
@@ -212,19 +212,19 @@ def starts(tx: ControlTx, limits: Sequence[tuple[tuple[str, str], Quota]]) -> tu
 def locked_grants(tx: ControlTx, policy_id: str | None) -> dict[str, tuple[int, int]]:
     """What every tenant holds of a pool (and how much of it is burst), which nobody changes beside us."""
     if policy_id is not None:
-        tx.ask("SELECT policy_id FROM quota_policies WHERE policy_id = :id /* lock */", {"id": policy_id})
+        tx.execute("SELECT policy_id FROM quota_policies WHERE policy_id = :id /* lock */", {"id": policy_id})
     else:
         values = {"name": EVERY, "job_type": "policy:-"}
         words = (
             "INSERT INTO lanes (tenant, job_type) VALUES (:name, :job_type) ON CONFLICT (tenant, job_type) DO NOTHING"
         )
-        tx.ask(words, values)
-        tx.ask("SELECT tenant FROM lanes WHERE tenant = :name AND job_type = :job_type /* lock */", values)
+        tx.execute(words, values)
+        tx.execute("SELECT tenant FROM lanes WHERE tenant = :name AND job_type = :job_type /* lock */", values)
     return grants(tx, policy_id)
 
 
 def grants(tx: ControlTx, policy_id: str | None) -> dict[str, tuple[int, int]]:
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT tenant, sum(held), sum(burst_used) FROM quota_grants WHERE policy_id = :id GROUP BY tenant",
         {"id": policy_id or _NO_POLICY},
     )
@@ -236,12 +236,12 @@ def held_of(tx: ControlTx, policy_id: str | None, tenant: str, job_type: str) ->
     words = (
         "SELECT held, burst_used FROM quota_grants WHERE policy_id = :id AND tenant = :tenant AND job_type = :job_type"
     )
-    found = tx.ask(words, values)
+    found = tx.execute(words, values)
     return (found[0][0], found[0][1]) if found else (0, 0)
 
 
 def keep_grant(tx: ControlTx, policy_id: str | None, tenant: str, job_type: str, held: int, burst: int) -> None:
-    tx.ask(
+    tx.execute(
         "INSERT INTO quota_grants (policy_id, tenant, job_type, held, burst_used, updated_at)"
         " VALUES (:id, :tenant, :job_type, :held, :burst, :now) ON CONFLICT (policy_id, tenant, job_type) DO UPDATE SET"
         " held = quota_grants.held + excluded.held, burst_used = quota_grants.burst_used + excluded.burst_used,"
@@ -266,7 +266,7 @@ def summary_of(tx: ControlTx, rules: Rules, policy: AllocationPolicy) -> PolicyS
         TenantUse(tenant, share.get(tenant, 0), active.get(tenant, 0), *held.get(tenant, (0, 0)))
         for tenant in sorted(tenants | set(active))
     ]
-    [(name,)] = tx.ask("SELECT name FROM quota_policies WHERE policy_id = :id", {"id": policy.policy_id})
+    [(name,)] = tx.execute("SELECT name FROM quota_policies WHERE policy_id = :id", {"id": policy.policy_id})
     return PolicySummary(
         policy.policy_id, name, policy.strategy.value, policy.total_capacity, sum(share.values()),
         sum(active.values()), sum(use.held for use in uses), uses,

@@ -45,12 +45,12 @@ class QuotaService:
         self.policies = PolicyService(ledger)
 
     def get(self, tenant: str, job_type: str = EVERY) -> QuotaView:
-        return self._ledger.look(lambda tx: quota_rows.stored(tx, tenant, job_type))
+        return self._ledger.read(lambda tx: quota_rows.stored(tx, tenant, job_type))
 
     def list(self, tenant: str | None = None) -> list[QuotaView]:
         """All quotas, or those that a tenant has of its own."""
         words = f"SELECT {quota_rows.QUOTA.columns} FROM quotas WHERE :tenant IS NULL OR tenant = :tenant"
-        found = self._ledger.look(lambda tx: tx.ask(f"{words} ORDER BY tenant, job_type", {"tenant": tenant}))
+        found = self._ledger.read(lambda tx: tx.execute(f"{words} ORDER BY tenant, job_type", {"tenant": tenant}))
         return [quota_rows.QUOTA.of(row) for row in found]
 
     def set(
@@ -72,7 +72,7 @@ class QuotaService:
 
         def write(tx: ControlTx) -> QuotaView:
             quota_rows.refuse_other_version(tx, tenant, job_type, if_version)
-            tx.ask(
+            tx.execute(
                 "INSERT INTO quotas (tenant, job_type, max_active, max_per_hour, burst, actor, reason, ticket,"
                 " updated_at) VALUES (:tenant, :job_type, :max_active, :max_per_hour, :burst, :actor, :reason, :ticket,"
                 " :now) ON CONFLICT (tenant, job_type) DO UPDATE SET max_active = excluded.max_active,"
@@ -85,7 +85,7 @@ class QuotaService:
             tx.rules_changed()
             return quota_rows.stored(tx, tenant, job_type)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def remove(self, tenant: str, job_type: str, *, if_version: int | None = None, **by: Unpack[By]) -> None:
         audit = said(**by)
@@ -94,15 +94,15 @@ class QuotaService:
             quota_rows.stored(tx, tenant, job_type)
             quota_rows.refuse_other_version(tx, tenant, job_type, if_version)
             values = {"tenant": tenant, "job_type": job_type}
-            tx.ask("DELETE FROM quotas WHERE tenant = :tenant AND job_type = :job_type", values)
+            tx.execute("DELETE FROM quotas WHERE tenant = :tenant AND job_type = :job_type", values)
             tx.note(tenant, event="quota_removed", detail={"job_type": job_type}, **audit)
             tx.rules_changed()
 
-        self._ledger.change(write)
+        self._ledger.write(write)
 
     def allocation(self, tenant: str, job_type: str = EVERY) -> Allocation:
         """The tenant's share as it is now."""
-        return self._ledger.look(lambda tx: quota_rows.allocation_of(tx, policy_rows.read_rules(tx), tenant, job_type))
+        return self._ledger.read(lambda tx: quota_rows.allocation_of(tx, policy_rows.read_rules(tx), tenant, job_type))
 
     def request(self, tenant: str, job_type: str, amount_asked: int) -> GrantView:
         """Take from the pool of the policy that counts, as much as there is for this tenant."""
@@ -125,7 +125,7 @@ class QuotaService:
             quota_rows.keep_grant(tx, mine.policy_id, tenant, job_type, given.granted, given.burst_used)
             return GrantView(mine.policy_id, given.granted, given.burst_used, after[0])
 
-        return self._ledger.change(take)
+        return self._ledger.write(take)
 
     def release(self, tenant: str, job_type: str, amount_given: int) -> ReleaseView:
         """Give back to the pool; nobody gives back more than it holds."""
@@ -141,7 +141,7 @@ class QuotaService:
             quota_rows.keep_grant(tx, policy_id, tenant, job_type, -back, -burst_back)
             return ReleaseView(policy_id, back, held - back)
 
-        return self._ledger.change(give)
+        return self._ledger.write(give)
 
     def status(self, tenant: str, job_type: str = EVERY) -> QuotaStatus:
         """Both limits and what is used of them."""
@@ -165,7 +165,7 @@ class QuotaService:
                 next_start_at=at,
             )
 
-        return self._ledger.look(read)
+        return self._ledger.read(read)
 
     def summary(self, policy_id: str | None = None) -> Sequence[PolicySummary]:
         """Every enabled policy (or one) with the tenants that it shares among."""
@@ -177,11 +177,11 @@ class QuotaService:
                 raise NotFound(f"no enabled policy {policy_id[:80]}")
             return [quota_rows.summary_of(tx, rules, policy) for policy in wanted]
 
-        return self._ledger.look(read)
+        return self._ledger.read(read)
 
     def can_schedule(self, tenant: str, job_type: str, source: str | None = None) -> Schedulable:
         """Whether a job would start now, by the very rules that leases go by."""
-        held = self._ledger.look(lambda tx: policy_rows.held_lane(tx, Lane(tenant, job_type, source or "")))
+        held = self._ledger.read(lambda tx: policy_rows.held_lane(tx, Lane(tenant, job_type, source or "")))
         if held is None:
             return Schedulable(True)
         return Schedulable(False, held.by, None if held.until is None else held.until / 1000, held.words)

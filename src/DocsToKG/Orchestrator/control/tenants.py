@@ -43,7 +43,7 @@ class TenantService:
         self._ledger = ledger
 
     def get(self, tenant: str) -> TenantView:
-        return self._ledger.look(lambda tx: _get(tx, tenant))
+        return self._ledger.read(lambda tx: _get(tx, tenant))
 
     def list(self, blocked: bool | None = None) -> list[TenantView]:
         """The tenants of which something was written, by name."""
@@ -52,16 +52,16 @@ class TenantService:
             f" ORDER BY tenant LIMIT {_SHOWN}"
         )
         wanted = {"blocked": None if blocked is None else int(blocked)}
-        return self._ledger.look(lambda tx: [_TENANT.of(row) for row in tx.ask(words, wanted)])
+        return self._ledger.read(lambda tx: [_TENANT.of(row) for row in tx.execute(words, wanted)])
 
     def block(self, tenant: str, **by: Unpack[ByWithReason]) -> TenantView:
         """Lease none of its jobs, and take no new ones."""
         audit = said(**by)
-        return self._ledger.change(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), True, audit))
+        return self._ledger.write(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), True, audit))
 
     def unblock(self, tenant: str, **by: Unpack[By]) -> TenantView:
         audit = said(**by)
-        return self._ledger.change(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), False, audit))
+        return self._ledger.write(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), False, audit))
 
     def weigh(
         self,
@@ -85,7 +85,7 @@ class TenantService:
         def write(tx: ControlTx) -> TenantView:
             now = _locked(tx, tenant)
             check_version("tenant", now.version, if_version)
-            tx.ask(
+            tx.execute(
                 "INSERT INTO tenants (tenant, weight, priority, fixed, updated_at)"
                 " VALUES (:tenant, :weight, :priority, :fixed, :now) ON CONFLICT (tenant) DO UPDATE SET"
                 " weight = excluded.weight, priority = excluded.priority, fixed = excluded.fixed,"
@@ -96,7 +96,7 @@ class TenantService:
             tx.rules_changed()
             return _get(tx, tenant)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
 
 def refuse_blocked(tx: ControlTx, tenant: str) -> None:
@@ -108,7 +108,7 @@ def refuse_blocked(tx: ControlTx, tenant: str) -> None:
 
 
 def _set_blocked(tx: ControlTx, tenant: str, blocked: bool, audit: Said) -> TenantView:
-    tx.ask(
+    tx.execute(
         "INSERT INTO tenants (tenant, blocked, blocked_reason, updated_at) VALUES (:tenant, :blocked, :reason, :now)"
         " ON CONFLICT (tenant) DO UPDATE SET blocked = excluded.blocked, blocked_reason = excluded.blocked_reason,"
         " updated_at = excluded.updated_at, version = tenants.version + 1",
@@ -120,10 +120,10 @@ def _set_blocked(tx: ControlTx, tenant: str, blocked: bool, audit: Said) -> Tena
 
 
 def _locked(tx: ControlTx, tenant: str) -> TenantView:
-    tx.ask("SELECT tenant FROM tenants WHERE tenant = :tenant /* lock */", {"tenant": tenant})
+    tx.execute("SELECT tenant FROM tenants WHERE tenant = :tenant /* lock */", {"tenant": tenant})
     return _get(tx, tenant)
 
 
 def _get(tx: ControlTx, tenant: str) -> TenantView:
-    found = tx.ask(f"SELECT {_TENANT.columns} FROM tenants WHERE tenant = :tenant", {"tenant": tenant})
+    found = tx.execute(f"SELECT {_TENANT.columns} FROM tenants WHERE tenant = :tenant", {"tenant": tenant})
     return _TENANT.of(found[0]) if found else TenantView(tenant)

@@ -97,15 +97,15 @@ class ThrottleService:
             "max_active": None if max_active is None else amount("max_active", max_active),
         }
         audit, lasts_ms = said(**by), _lasting_ms(expires_in_s)
-        return self._ledger.change(lambda tx: _apply(tx, values, lasts_ms, audit))
+        return self._ledger.write(lambda tx: _apply(tx, values, lasts_ms, audit))
 
     def lift(self, tenant: str, throttle_id: str, **by: Unpack[By]) -> ThrottleView:
         """Let go what a throttle held. Lifting it twice is no harm."""
         audit = said(**by)
-        return self._ledger.change(lambda tx: _lift(tx, _get(tx, tenant, throttle_id, " /* lock */"), audit))
+        return self._ledger.write(lambda tx: _lift(tx, _get(tx, tenant, throttle_id, " /* lock */"), audit))
 
     def get(self, tenant: str, throttle_id: str) -> ThrottleView:
-        return self._ledger.look(lambda tx: _get(tx, tenant, throttle_id))
+        return self._ledger.read(lambda tx: _get(tx, tenant, throttle_id))
 
     def list(self, tenant: str, active: bool = True) -> list[ThrottleView]:
         """The tenant's throttles, the last one first; `active` leaves out those that are over."""
@@ -114,8 +114,8 @@ class ThrottleService:
             f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND {words}"
             f" ORDER BY created_at DESC, throttle_id LIMIT {_SHOWN}"
         )
-        return self._ledger.look(
-            lambda tx: [_THROTTLE.of(row) for row in tx.ask(statement, {"tenant": tenant, "now": tx.now_ms})]
+        return self._ledger.read(
+            lambda tx: [_THROTTLE.of(row) for row in tx.execute(statement, {"tenant": tenant, "now": tx.now_ms})]
         )
 
     def sources(self, tenant: str) -> Sequence[SourceView]:
@@ -126,15 +126,15 @@ class ThrottleService:
             words = (
                 f"SELECT name, state_json, updated_at FROM sources WHERE tenant = :tenant ORDER BY name LIMIT {_SHOWN}"
             )
-            kept = {name: (state, at) for name, state, at in tx.ask(words, values)}
+            kept = {name: (state, at) for name, state, at in tx.execute(words, values)}
             holding = (
                 f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND source IS NOT NULL AND {_HOLDS}"
             )
-            held = [_THROTTLE.of(row) for row in tx.ask(holding, values)]
+            held = [_THROTTLE.of(row) for row in tx.execute(holding, values)]
             names = sorted(set(kept) | {str(throttle.source) for throttle in held})
             return [_source(name, *kept.get(name, (None, None)), held) for name in names]
 
-        return self._ledger.look(read)
+        return self._ledger.read(read)
 
     def pause_source(self, tenant: str, name: str, **by: Unpack[By]) -> ThrottleView:
         """Stop leasing for one source. Pausing it twice is one pause."""
@@ -146,19 +146,19 @@ class ThrottleService:
             values = {"tenant": tenant, "job_type": None, "source": source, "mode": "pause", "max_active": None}
             return found[0] if found else _apply(tx, values, None, audit)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def resume_source(self, tenant: str, name: str, **by: Unpack[By]) -> Sequence[ThrottleView]:
         """Lift every pause of the source; those that were lifted."""
         audit = said(**by)
-        return self._ledger.change(lambda tx: [_lift(tx, held, audit) for held in _pauses(tx, tenant, name)])
+        return self._ledger.write(lambda tx: [_lift(tx, held, audit) for held in _pauses(tx, tenant, name)])
 
     def source_seen(self, tenant: str, name: str, state: Mapping[str, Any]) -> None:
         """Keep what is known of a source: its hosts, as a worker has seen them."""
         text = json.dumps(dict(state), sort_keys=True)
         if len(text) > _MAX_STATE:
             raise BadJob(f"the state of a source is over {_MAX_STATE} bytes")
-        self._ledger.change(lambda tx: _remember(tx, plain_name("tenant", tenant), plain_name("source", name), text))
+        self._ledger.write(lambda tx: _remember(tx, plain_name("tenant", tenant), plain_name("source", name), text))
 
 
 def _lasting_ms(expires_in_s: float | None) -> int | None:
@@ -171,7 +171,7 @@ def _lasting_ms(expires_in_s: float | None) -> int | None:
 
 def _apply(tx: ControlTx, values: Mapping[str, Any], lasts_ms: int | None, audit: Said) -> ThrottleView:
     throttle_id = f"thr_{token_hex(8)}"
-    tx.ask(
+    tx.execute(
         "INSERT INTO throttles (throttle_id, tenant, job_type, source, mode, max_active, origin, actor, reason, ticket,"
         " created_at, expires_at) VALUES (:id, :tenant, :job_type, :source, :mode, :max_active, 'operator', :actor,"
         " :reason, :ticket, :now, :expires)",
@@ -189,7 +189,7 @@ def _lift(tx: ControlTx, held: ThrottleView, audit: Said) -> ThrottleView:
     if held.lifted_at is not None:
         return held
     values = {"id": held.throttle_id, "now": tx.now_ms, "actor": audit["actor"]}
-    tx.ask("UPDATE throttles SET lifted_at = :now, lifted_by = :actor WHERE throttle_id = :id", values)
+    tx.execute("UPDATE throttles SET lifted_at = :now, lifted_by = :actor WHERE throttle_id = :id", values)
     tx.note(held.tenant, event="throttle_lifted", detail={"throttle": held.throttle_id}, **audit)
     if held.origin == "breaker" and held.job_type is not None:
         key = f"{JOB_TYPE}{held.job_type}"
@@ -202,7 +202,7 @@ def _lift(tx: ControlTx, held: ThrottleView, audit: Said) -> ThrottleView:
 
 def _get(tx: ControlTx, tenant: str, throttle_id: str, mark: str = "") -> ThrottleView:
     words = f"SELECT {_THROTTLE.columns} FROM throttles WHERE throttle_id = :id AND tenant = :tenant{mark}"
-    found = tx.ask(words, {"id": throttle_id, "tenant": tenant})
+    found = tx.execute(words, {"id": throttle_id, "tenant": tenant})
     if not found:
         raise NotFound(f"no throttle {throttle_id[:80]} of this tenant")
     return _THROTTLE.of(found[0])
@@ -213,11 +213,11 @@ def _pauses(tx: ControlTx, tenant: str, source: str) -> list[ThrottleView]:
         f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND source = :source AND job_type IS NULL"
         f" AND mode = 'pause' AND {_HOLDS} ORDER BY created_at"
     )
-    return [_THROTTLE.of(row) for row in tx.ask(words, {"tenant": tenant, "source": source, "now": tx.now_ms})]
+    return [_THROTTLE.of(row) for row in tx.execute(words, {"tenant": tenant, "source": source, "now": tx.now_ms})]
 
 
 def _remember(tx: ControlTx, tenant: str, name: str, state: str | None) -> None:
-    tx.ask(
+    tx.execute(
         "INSERT INTO sources (tenant, name, state_json, created_at, updated_at)"
         " VALUES (:tenant, :name, coalesce(:state, '{}'), :now, :now) ON CONFLICT (tenant, name) DO UPDATE SET"
         " state_json = coalesce(:state, sources.state_json), updated_at = excluded.updated_at",

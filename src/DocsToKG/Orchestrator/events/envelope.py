@@ -69,14 +69,14 @@ def envelopes(ledger: ControlLedger, rows: Iterable[HistoryRow]) -> list[dict[st
     about = [row for row in listed if row.job_id is not None]
     if not about:
         return [envelope(row, None) for row in listed]
-    jobs, leases = ledger.look(lambda tx: (_jobs(tx, about), _leases(tx, about)))
+    jobs, leases = ledger.read(lambda tx: (_jobs(tx, about), _leases(tx, about)))
     return [envelope(row, jobs.get(row.job_id or 0), leases.get((row.job_id, row.fence))) for row in listed]
 
 
 def _jobs(tx: ControlTx, rows: Sequence[HistoryRow]) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for names, values in _parts({row.job_id for row in rows}):
-        for row in tx.ask(f"SELECT {_COLUMNS} FROM jobs WHERE id IN ({names})", values):
+        for row in tx.execute(f"SELECT {_COLUMNS} FROM jobs WHERE id IN ({names})", values):
             known = dict(zip(_COLUMNS.split(", "), row, strict=True))
             found[known["id"]] = known
     return found
@@ -92,7 +92,7 @@ def _leases(tx: ControlTx, rows: Sequence[HistoryRow]) -> dict[tuple[int | None,
             f"SELECT job_id, fence, at, actor FROM job_history WHERE job_id IN ({names}) AND event = 'leased'"
             " AND fence >= :low AND fence <= :high"
         )
-        for job_id, fence, at, actor in tx.ask(statement, {**values, "low": min(fences), "high": max(fences)}):
+        for job_id, fence, at, actor in tx.execute(statement, {**values, "low": min(fences), "high": max(fences)}):
             if (job_id, fence) in wanted:
                 found[job_id, fence] = Taken(at / 1000, actor)
     return found

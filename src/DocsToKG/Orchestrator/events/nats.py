@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.js import api
 from nats.js import errors as js_errors
 
-from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
+from DocsToKG.Orchestrator.events.targets import Delivery, DeliveryFailed, SendLimits
 
 _NOT_IN_A_SUBJECT = re.compile(r"[^A-Za-z0-9_-]+")
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
@@ -38,25 +38,23 @@ class NatsTarget:
         url: str,
         *,
         subject: str = "orch.events",
-        at_once: int = 16,
-        max_tries: int = 20,
-        timeout_s: float = 10.0,
+        limits: SendLimits = SendLimits(at_once=16),  # noqa: B008 - a frozen value
     ) -> None:
         if not _SUBJECT.fullmatch(subject):
             raise ValueError("a subject has words of letters, digits, - and _ with dots between")
-        self.name, self.at_once, self.max_tries = name, at_once, max_tries
+        self.name = name
+        self.at_once, self.max_tries, self._timeout_s = limits
         self._servers = [part.strip() for part in url.split(",") if part.strip()]
         self._subject = subject
-        self._timeout_s = timeout_s
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
         self._client: Client | None = None
         self._starting = threading.Lock()
         self._connecting: asyncio.Lock | None = None
 
-    def send(self, parcel: Parcel) -> None:
+    def send(self, delivery: Delivery) -> None:
         try:
-            self._run(self._publish(parcel))
+            self._run(self._publish(delivery))
         except js_errors.NoStreamResponseError:
             raise DeliveryFailed(f"no stream keeps the subject {self._subject}") from None
         except (nats.errors.Error, js_errors.Error, OSError, TimeoutError) as error:
@@ -70,9 +68,9 @@ class NatsTarget:
             self._thread.join()
         self._loop.close()
 
-    def subject_of(self, parcel: Parcel) -> str:
-        tenant = _NOT_IN_A_SUBJECT.sub("-", parcel.tenant) or "-"
-        return f"{self._subject}.{tenant}.{parcel.event_type}"
+    def subject_of(self, delivery: Delivery) -> str:
+        tenant = _NOT_IN_A_SUBJECT.sub("-", delivery.tenant) or "-"
+        return f"{self._subject}.{tenant}.{delivery.event_type}"
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         with self._starting:
@@ -81,15 +79,15 @@ class NatsTarget:
                 self._thread.start()
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, self._timeout_s), self._loop).result()
 
-    async def _publish(self, parcel: Parcel) -> None:
+    async def _publish(self, delivery: Delivery) -> None:
         client = await self._connected()
         stream = client.jetstream(timeout=self._timeout_s)
         headers = {
-            "Nats-Msg-Id": parcel.idempotency_key,
-            "Orch-Event-Id": parcel.event_id,
+            "Nats-Msg-Id": delivery.idempotency_key,
+            "Orch-Event-Id": delivery.event_id,
             "Content-Type": "application/vnd.dsse.v1+json",
         }
-        await stream.publish(self.subject_of(parcel), parcel.body, headers=headers)
+        await stream.publish(self.subject_of(delivery), delivery.body, headers=headers)
 
     async def _connected(self) -> Client:
         self._connecting = self._connecting or asyncio.Lock()

@@ -1,6 +1,6 @@
-"""The outbox: which targets want events, which events they have not got yet, and which they refuse.
+"""The outbox: subscriptions of targets, the events that they have not got yet, and those that they refuse.
 
-Knows the tables and who holds a claim. Does not know how an event travels. Promises: an event is in the outbox if, and
+Knows the tables and who holds a claim. Does not know how an event is sent. Promises: an event is in the outbox if, and
 only if, the transaction that made it was committed; the events of one job are handed out in their order, and none
 before the one ahead of it is delivered or dead; what was claimed by someone who is gone is handed out again. While
 there is no target, nothing is written.
@@ -30,8 +30,8 @@ COUNTED = 1_000_000  # beyond this, how many wait is not counted: it is many
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a target wants: the events of one tenant or of all, of some types or of all."""
+class Subscription:
+    """The events that a target gets: of one tenant or of all, of some types or of all."""
 
     name: str
     kind: str
@@ -53,14 +53,14 @@ class Waiting:
     row: HistoryRow
 
     @property
-    def lane(self) -> tuple[str, int]:
-        """Events of one lane keep their order: those of a job, and those of a tenant that are of no job."""
+    def order_key(self) -> tuple[str, int]:
+        """Events with the same key keep their order: those of a job, and those of a tenant that are of no job."""
         return self.row.tenant, self.row.job_id or 0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a target is doing."""
+class TargetStatus:
+    """What a target has got and what waits for it."""
 
     name: str
     kind: str
@@ -77,7 +77,7 @@ class Standing:
 
 
 class Backlog(NamedTuple):
-    """What has gathered for a target: events that wait and dead ones, and how old the first that waits is."""
+    """The backlog of a target: events that wait and dead ones, and the age of the first that waits."""
 
     target: str
     waiting: int
@@ -86,12 +86,12 @@ class Backlog(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A delivery that failed, and when to try it again; None: never. `wish_s` is the wait that the target asked for."""
+    """A delivery that failed, and when to try it again (None: never); `retry_after_s` is what the target asked for."""
 
     outbox_id: int
     error: str
-    again_s: float | None
-    wish_s: float = 0.0
+    retry_in_s: float | None
+    retry_after_s: float = 0.0
 
 
 class Settled(NamedTuple):
@@ -110,36 +110,40 @@ class Outbox:
         self._holder = holder
         self._on, self._off = _switch(ledger)
 
-    def register(self, wishes: Sequence[Wish]) -> None:
-        """From now on, write events down for these targets too; a known one keeps what waits for it."""
+    def register(self, subscriptions: Sequence[Subscription]) -> None:
+        """Write events for these targets from now on; a known target keeps what waits for it."""
 
         def make(tx: ControlTx) -> None:
-            for wish in wishes:
-                types = f",{','.join(wish.types)}," if wish.types else None
-                values = {"name": plain_name("target", wish.name), "kind": wish.kind, "tenant": wish.tenant}
-                tx.ask(
+            for subscription in subscriptions:
+                types = f",{','.join(subscription.types)}," if subscription.types else None
+                values = {
+                    "name": plain_name("target", subscription.name),
+                    "kind": subscription.kind,
+                    "tenant": subscription.tenant,
+                }
+                tx.execute(
                     "INSERT INTO event_targets (name, kind, tenant, types, registered_at)"
                     " VALUES (:name, :kind, :tenant, :types, :now) ON CONFLICT (name) DO UPDATE SET"
                     " kind = excluded.kind, tenant = excluded.tenant, types = excluded.types",
                     {**values, "types": types, "now": tx.now_ms},
                 )
-            if wishes:
-                tx.ask(self._on)
+            if subscriptions:
+                tx.execute(self._on)
 
-        self._ledger.change(make)
+        self._ledger.write(make)
 
     def forget(self, name: str) -> int:
-        """Write nothing down for a target any more and drop what waits for it; how many events that were."""
+        """Write no more events for a target and drop what waits for it; returns how many events were dropped."""
 
         def make(tx: ControlTx) -> int:
             values = {"name": name}
             _refuse_unknown(tx, name)
-            tx.ask("DELETE FROM event_targets WHERE name = :name", values)
-            if not tx.ask("SELECT 1 FROM event_targets LIMIT 1"):
-                tx.ask(self._off)
-            return len(tx.ask("DELETE FROM events_outbox WHERE target = :name RETURNING id", values))
+            tx.execute("DELETE FROM event_targets WHERE name = :name", values)
+            if not tx.execute("SELECT 1 FROM event_targets LIMIT 1"):
+                tx.execute(self._off)
+            return len(tx.execute("DELETE FROM events_outbox WHERE target = :name RETURNING id", values))
 
-        return self._ledger.change(make)
+        return self._ledger.write(make)
 
     def due(self, target: str) -> bool:
         """Whether a claim would find something, without writing."""
@@ -147,17 +151,17 @@ class Outbox:
             "SELECT 1 FROM event_targets AS t WHERE t.name = :target AND t.next_at <= :now AND EXISTS ("
             f"SELECT 1 FROM events_outbox WHERE target = :target AND dead_at IS NULL AND {_FREE})"
         )
-        return bool(self._ledger.look(lambda tx: tx.ask(words, self._values(tx, target))))
+        return bool(self._ledger.read(lambda tx: tx.execute(words, self._values(tx, target))))
 
     def claim(self, target: str, *, limit: int, hold_s: float) -> list[Waiting]:
-        """The next events of a target, in order, for `hold_s` ours; none while the target is given a rest.
+        """The next events of a target, in order, claimed for `hold_s`; none while the target is in backoff.
 
         After a failure only one is handed out, to see whether the target is back.
         """
 
         def make(tx: ControlTx) -> list[Waiting]:
             values = {**self._values(tx, target), "until": tx.now_ms + int(hold_s * 1000)}
-            rest = tx.ask("SELECT failures FROM event_targets WHERE name = :target AND next_at <= :now", values)
+            rest = tx.execute("SELECT failures FROM event_targets WHERE name = :target AND next_at <= :now", values)
             if not rest:
                 return []
             values["limit"] = 1 if rest[0][0] else limit
@@ -170,25 +174,25 @@ class Outbox:
                 f"SELECT o.id FROM events_outbox AS o WHERE o.target = :target AND o.dead_at IS NULL AND {_FREE}"
                 f" AND NOT EXISTS ({blocked}) ORDER BY o.id LIMIT :limit"
             )
-            rows = tx.ask(
+            rows = tx.execute(
                 "UPDATE events_outbox SET tries = tries + 1, claimed_by = :holder, next_at = :until"
                 f" WHERE id IN ({chosen}) RETURNING {_COLUMNS}",
                 values,
             )
             return sorted(map(_waiting, rows), key=lambda waiting: waiting.outbox_id)
 
-        return self._ledger.change(make)
+        return self._ledger.write(make)
 
     def settle(self, target: str, end: Settled, rest: Callable[[int], float]) -> None:
-        """What became of a claim. `rest` says how long a target is left alone after so many failures in a row."""
+        """What became of a claim. `rest` is the backoff of the target after so many failures in a row."""
 
         def make(tx: ControlTx) -> None:
             values = self._values(tx, target)
             # Delivered is delivered, whoever has the claim by now; the rest is said only of claims that are ours.
             for names, ids in _parts(end.sent):
-                tx.ask(f"DELETE FROM events_outbox WHERE id IN ({names})", ids)
+                tx.execute(f"DELETE FROM events_outbox WHERE id IN ({names})", ids)
             for names, ids in _parts(end.unsent):
-                tx.ask(
+                tx.execute(
                     "UPDATE events_outbox SET tries = tries - 1, claimed_by = NULL, next_at = 0"
                     f" WHERE id IN ({names}) AND claimed_by = :holder",
                     {**ids, **values},
@@ -198,11 +202,11 @@ class Outbox:
             if end.sent or end.failed:
                 self._note(tx, values, end, rest)
 
-        self._ledger.change(make)
+        self._ledger.write(make)
 
     def _fail(self, tx: ControlTx, failure: Failed) -> None:
-        again = failure.again_s
-        tx.ask(
+        again = failure.retry_in_s
+        tx.execute(
             "UPDATE events_outbox SET claimed_by = NULL, last_error = :error, next_at = :next, dead_at = :dead"
             " WHERE id = :id AND claimed_by = :holder",
             {
@@ -215,11 +219,11 @@ class Outbox:
         )
 
     def _note(self, tx: ControlTx, values: dict[str, Any], end: Settled, rest: Callable[[int], float]) -> None:
-        """Keep the figures of the target, and give it a rest when it fails."""
-        known = tx.ask("SELECT failures FROM event_targets WHERE name = :target", values)
+        """Update the counters of the target, and its backoff when it fails."""
+        known = tx.execute("SELECT failures FROM event_targets WHERE name = :target", values)
         before = 0 if end.sent or not known else known[0][0]
         failures = before + 1 if end.failed else 0
-        tx.ask(
+        tx.execute(
             "UPDATE event_targets SET sent = sent + :sent, failures = :failures, next_at = :next, last_error = :error,"
             " last_sent_at = CASE WHEN :sent > 0 THEN :now ELSE last_sent_at END WHERE name = :target",
             {
@@ -231,7 +235,7 @@ class Outbox:
             },
         )
 
-    def standings(self) -> list[Standing]:
+    def statuses(self) -> list[TargetStatus]:
         """Every target with what waits for it."""
         words = (
             "SELECT t.name, t.kind, t.tenant, t.types,"
@@ -240,11 +244,11 @@ class Outbox:
             " (SELECT count(*) FROM events_outbox AS o WHERE o.target = t.name AND o.dead_at IS NOT NULL),"
             " t.sent, t.failures, t.next_at, t.last_sent_at, t.last_error FROM event_targets AS t ORDER BY t.name"
         )
-        rows = self._ledger.look(lambda tx: tx.ask(words))
-        return [Standing(*row) for row in rows]
+        rows = self._ledger.read(lambda tx: tx.execute(words))
+        return [TargetStatus(*row) for row in rows]
 
     def backlogs(self) -> list[Backlog]:
-        """What waits for every target, for those who watch: counted up to a cap, and by index."""
+        """The backlog of every target, for metrics: counted up to a cap, and by index."""
         some = "SELECT 1 AS one FROM events_outbox AS o WHERE o.target = t.name AND o.dead_at"
         words = (
             "SELECT t.name,"
@@ -257,10 +261,10 @@ class Outbox:
         def look(tx: ControlTx) -> list[Backlog]:
             return [
                 Backlog(name, int(waiting), int(dead), 0.0 if at is None else max(0.0, (tx.now_ms - at) / 1000))
-                for name, waiting, dead, at in tx.ask(words)
+                for name, waiting, dead, at in tx.execute(words)
             ]
 
-        return self._ledger.look(look)
+        return self._ledger.read(look)
 
     def list(self, target: str | None = None, *, dead: bool = False, limit: int = 100, after: int = 0) -> list[Waiting]:
         """Events that wait, or dead ones, oldest first."""
@@ -272,12 +276,12 @@ class Outbox:
 
         def look(tx: ControlTx) -> list[Waiting]:
             _refuse_unknown(tx, target)
-            return [_waiting(row) for row in tx.ask(words, values)]
+            return [_waiting(row) for row in tx.execute(words, values)]
 
-        return self._ledger.look(look)
+        return self._ledger.read(look)
 
     def retry(self, target: str | None = None, ids: Iterable[int] = ()) -> int:
-        """Dead events wait again, as if new, and their targets are asked at once; how many events those were."""
+        """Queue dead events again, as if new, to be sent at once; returns how many."""
         chosen = list(ids)
 
         def make(tx: ControlTx) -> int:
@@ -289,19 +293,19 @@ class Outbox:
                 parts = [(f" AND id IN ({names})", {**values, **found}) for names, found in _parts(chosen)]
             else:
                 parts = [("", values)]
-            count = sum(len(tx.ask(f"{start}{only}{more} RETURNING id", found)) for more, found in parts)
+            count = sum(len(tx.execute(f"{start}{only}{more} RETURNING id", found)) for more, found in parts)
             where = "" if target is None else " WHERE name = :target"
-            tx.ask(f"UPDATE event_targets SET next_at = 0, failures = 0{where}", values)
+            tx.execute(f"UPDATE event_targets SET next_at = 0, failures = 0{where}", values)
             return count
 
-        return self._ledger.change(make)
+        return self._ledger.write(make)
 
     def _values(self, tx: ControlTx, target: str) -> dict[str, Any]:
         return {"target": target, "now": tx.now_ms, "holder": self._holder}
 
 
 def _refuse_unknown(tx: ControlTx, target: str | None) -> None:
-    if target is not None and not tx.ask("SELECT 1 FROM event_targets WHERE name = :name", {"name": target}):
+    if target is not None and not tx.execute("SELECT 1 FROM event_targets WHERE name = :name", {"name": target}):
         raise NotFound(f"no target {target[:64]!r} on this ledger")
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from DocsToKG.core.backoff import parse_retry_after
 from DocsToKG.core.clock import Clock, SystemClock
-from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
+from DocsToKG.Orchestrator.events.targets import Delivery, DeliveryFailed, SendLimits
 from DocsToKG.transport.adapters import guarded_transport
 from DocsToKG.transport.client import BaseTransport, TransportFailed, build_client
 from DocsToKG.transport.hosts import patterns_for, plain_host
@@ -72,36 +72,34 @@ class Webhook:
         *,
         secret: bytes,
         private_hosts: Sequence[str] = (),
-        at_once: int = 4,
-        max_tries: int = 20,
-        timeout_s: float = 10.0,
+        limits: SendLimits = SendLimits(),  # noqa: B008 - a frozen value
         clock: Clock | None = None,
         names: NameResolver | None = None,
         transport: BaseTransport | None = None,
     ) -> None:
-        self.name, self.at_once, self.max_tries = name, at_once, max_tries
+        self.name = name
+        self.at_once, self.max_tries, self._timeout_s = limits
         self._url = url
         self._host = urlsplit(url).hostname or ""
         self._secret = secret
-        self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         wire = transport or guarded_transport(allow_hosts=private_hosts, names=names, clock=self._clock)
         self._client = build_client(
-            wire, user_agent="docstokg-orchestrator", timeout_connect_s=timeout_s, timeout_read_s=timeout_s
+            wire, user_agent="docstokg-orchestrator", timeout_connect_s=self._timeout_s, timeout_read_s=self._timeout_s
         )
 
-    def send(self, parcel: Parcel) -> None:
+    def send(self, delivery: Delivery) -> None:
         timestamp = int(self._clock.now())
         headers = {
             **_HEADERS,
-            "webhook-id": parcel.event_id,
+            "webhook-id": delivery.event_id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": signature(self._secret, parcel.event_id, timestamp, parcel.body),
-            "Idempotency-Key": parcel.idempotency_key,
-            "X-Orch-Event-Type": parcel.event_type,
+            "webhook-signature": signature(self._secret, delivery.event_id, timestamp, delivery.body),
+            "Idempotency-Key": delivery.idempotency_key,
+            "X-Orch-Event-Type": delivery.event_type,
         }
         try:
-            self._post(parcel.body, headers)
+            self._post(delivery.body, headers)
         except TransportFailed as error:
             raise DeliveryFailed(f"{self._host}: {type(error).__name__}: {error}") from None
 
@@ -117,5 +115,5 @@ class Webhook:
                 if read > _MAX_ANSWER_BYTES:
                     break
             if not 200 <= answer.status_code < 300:
-                wish = parse_retry_after(answer.headers.get("retry-after"), now=self._clock.now())
-                raise DeliveryFailed(f"{self._host} answers {answer.status_code}", wish)
+                subscription = parse_retry_after(answer.headers.get("retry-after"), now=self._clock.now())
+                raise DeliveryFailed(f"{self._host} answers {answer.status_code}", subscription)

@@ -45,7 +45,7 @@ def read(tx: ControlTx, tenant: str, key: str, *, lock: bool = False) -> StoredB
     """The breaker, if there is one. Locked, it is ours until the transaction is over."""
     mark = " /* lock */" if lock else ""
     values = {"tenant": tenant, "key": key}
-    found = tx.ask(f"SELECT {_COLUMNS} FROM breakers WHERE tenant = :tenant AND key = :key{mark}", values)
+    found = tx.execute(f"SELECT {_COLUMNS} FROM breakers WHERE tenant = :tenant AND key = :key{mark}", values)
     if not found:
         return None
     state, forced, open_until, kept, own = found[0]
@@ -56,7 +56,7 @@ def locked(tx: ControlTx, tenant: str, key: str) -> StoredBreaker:
     """The breaker, made where it is missing, and ours until the transaction is over."""
     found = read(tx, tenant, key, lock=True)
     if found is None:
-        tx.ask(
+        tx.execute(
             "INSERT INTO breakers (tenant, key, state, state_json, updated_at)"
             " VALUES (:tenant, :key, 'closed', '{}', :now) ON CONFLICT (tenant, key) DO NOTHING",
             {"tenant": tenant, "key": key, "now": tx.now_ms},
@@ -77,7 +77,7 @@ def write(
 ) -> None:
     """Keep what became of a breaker that was locked. Where it `alarms`, opening raises an incident. `moments` are when
     the changes were, where that was not now."""
-    tx.ask(
+    tx.execute(
         "UPDATE breakers SET state = :state, forced = :forced, open_until = :until, state_json = :kept,"
         " version = version + :moved, updated_at = :now WHERE tenant = :tenant AND key = :key",
         {
@@ -100,7 +100,7 @@ def write(
 
 def _transition(tx: ControlTx, tenant: str, key: str, change: Change, actor: str, number: int, at: int) -> None:
     """The id begins with the number, so that changes of one moment keep their order."""
-    tx.ask(
+    tx.execute(
         "INSERT INTO breaker_transitions (transition_id, tenant, key, at, old_state, new_state, why, actor, reset_s)"
         " VALUES (:id, :tenant, :key, :at, :old, :new, :why, :actor, :reset)",
         {
@@ -118,14 +118,14 @@ def _show_pause(tx: ControlTx, tenant: str, key: str, breaker: StoredBreaker, ac
     values = {"tenant": tenant, "type": key.removeprefix(JOB_TYPE), "now": tx.now_ms, "actor": actor}
     mine = "tenant = :tenant AND job_type = :type AND origin = 'breaker' AND lifted_at IS NULL"
     if breaker.state is BreakerState.CLOSED:
-        tx.ask(f"UPDATE throttles SET lifted_at = :now, lifted_by = :actor WHERE {mine}", values)
+        tx.execute(f"UPDATE throttles SET lifted_at = :now, lifted_by = :actor WHERE {mine}", values)
         return
     if breaker.state is not BreakerState.OPEN:
         return
     values |= {"until": breaker.open_until, "why": breaker.changes[-1].why[:500], "id": f"thr_{token_hex(8)}"}
     shown = f"UPDATE throttles SET expires_at = :until, reason = :why WHERE {mine} RETURNING throttle_id"
-    if not tx.ask(shown, values):
-        tx.ask(
+    if not tx.execute(shown, values):
+        tx.execute(
             "INSERT INTO throttles (throttle_id, tenant, job_type, mode, origin, actor, reason, created_at, expires_at)"
             " VALUES (:id, :tenant, :type, 'pause', 'breaker', :actor, :why, :now, :until)",
             values,
@@ -134,7 +134,7 @@ def _show_pause(tx: ControlTx, tenant: str, key: str, breaker: StoredBreaker, ac
 
 def raise_incident(tx: ControlTx, tenant: str, source: str, severity: str, cause: str) -> str:
     """Tell operators; what happens again joins the incident that is not resolved yet. Its id."""
-    [(incident_id, count)] = tx.ask(
+    [(incident_id, count)] = tx.execute(
         "INSERT INTO incidents (incident_id, tenant, source, severity, cause, state, count, first_at, last_at,"
         " updated_at) VALUES (:id, :tenant, :source, :severity, :cause, 'open', 1, :now, :now, :now)"
         " ON CONFLICT (tenant, source) WHERE state <> 'resolved' DO UPDATE SET count = incidents.count + 1,"
@@ -152,7 +152,7 @@ def raise_incident(tx: ControlTx, tenant: str, source: str, severity: str, cause
 
 def take_word(tx: ControlTx, tenant: str, worker: str, stands: Mapping[str, tuple[str | None, float | None]]) -> None:
     """A worker says how its own breakers stand, and for how many seconds: by key. One that never opened has no row."""
-    shut = tx.ask(
+    shut = tx.execute(
         "SELECT key FROM breakers WHERE tenant = :tenant AND forced = 0 AND state <> 'closed'",
         {"tenant": tenant},
     )

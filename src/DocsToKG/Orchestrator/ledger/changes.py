@@ -37,7 +37,7 @@ def lease_suspect(tx: Transaction, request: LeaseRequest, chooser: Chooser) -> l
         return []
     job_id, tenant, job_type, source, fence, attempts = found
     lane = Lane(tenant, job_type, source)
-    if tx.control_version and policy_rows.held_lane(ControlTx(tx.now_ms, tx.ask), lane) is not None:
+    if tx.control_version and policy_rows.held_lane(ControlTx(tx.now_ms, tx.execute), lane) is not None:
         return []
     tx.row("queue_suspect", {"job_id": job_id})
     tx.moved("isolated", (job_id, tenant, job_type, "pending", "queued", fence, attempts, "ledger", None))

@@ -52,7 +52,7 @@ class ControlTx:
         self.moved = False
         self._ask = ask
 
-    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows:
+    def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows:
         asked = {name: storable(value) if isinstance(value, str) else value for name, value in (values or {}).items()}
         return [tuple(map(_plain, row)) for row in self._ask(statement, asked)]
 
@@ -90,41 +90,41 @@ class ControlLedger(Protocol):
         """Whether writers take turns, so that the rows of the history are in the order of their commits."""
         ...
 
-    def change(self, make: Callable[[ControlTx], T]) -> T:
+    def write(self, make: Callable[[ControlTx], T]) -> T:
         """Run `make` in one durable transaction. It may run again when nothing of it was committed."""
         ...
 
-    def look(self, make: Callable[[ControlTx], T]) -> T:
+    def read(self, make: Callable[[ControlTx], T]) -> T:
         """Run `make`, which only reads, on one snapshot."""
         ...
 
 
 def bump(tx: ControlTx) -> None:
     """The next number of the rules. What lanes wait for is forgotten: the next lease finds it out again."""
-    tx.ask(
+    tx.execute(
         "INSERT INTO settings (name, value, updated_at) VALUES (:name, '1', :now) ON CONFLICT (name) DO UPDATE SET"
         " value = CAST(CAST(settings.value AS BIGINT) + 1 AS TEXT), updated_at = excluded.updated_at",
         {"name": VERSION, "now": tx.now_ms},
     )
-    tx.ask("UPDATE lanes SET blocked_until = NULL, blocked_by = NULL WHERE blocked_by IS NOT NULL")
+    tx.execute("UPDATE lanes SET blocked_until = NULL, blocked_by = NULL WHERE blocked_by IS NOT NULL")
 
 
 def version_of(tx: ControlTx) -> int:
     """The number of the rules; 0 where none was ever written."""
-    found = tx.ask("SELECT value FROM settings WHERE name = :name", {"name": VERSION})
+    found = tx.execute("SELECT value FROM settings WHERE name = :name", {"name": VERSION})
     return int(found[0][0]) if found else 0
 
 
 def make_change(tx: Transaction, make: Callable[[ControlTx], T]) -> T:
     """Run a change inside a transaction; a refusal undoes it and leaves its neighbours alone."""
-    control = ControlTx(tx.now_ms, tx.ask)
-    tx.ask("SAVEPOINT control")
+    control = ControlTx(tx.now_ms, tx.execute)
+    tx.execute("SAVEPOINT control")
     try:
         answer = make(control)
     except LedgerError:
-        tx.ask("ROLLBACK TO SAVEPOINT control")
+        tx.execute("ROLLBACK TO SAVEPOINT control")
         raise
-    tx.ask("RELEASE SAVEPOINT control")
+    tx.execute("RELEASE SAVEPOINT control")
     settle(tx, control)
     return answer
 

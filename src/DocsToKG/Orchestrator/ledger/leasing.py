@@ -88,7 +88,7 @@ class Leasing:
         is_plain = not tx.control_version and all(request.tenants is None for request in requests)
         if is_plain:
             return self._plain(tx, requests) if requests and not tx.is_paused else [[] for _ in requests]
-        opened = ControlTx(tx.now_ms, tx.ask)
+        opened = ControlTx(tx.now_ms, tx.execute)
         if not requests or tx.is_paused:
             breaker_rows.judge(opened, tx.verdicts)
             answers: Answers = [[] for _ in requests]

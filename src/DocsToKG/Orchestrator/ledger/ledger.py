@@ -313,15 +313,15 @@ class DatabaseLedger:
     def why(self, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""
         found = self._reader.by_id(job_id)
-        return explain.why(found[0], self._reader, self._time, self.look) if found else eligibility.unknown(job_id)
+        return explain.why(found[0], self._reader, self._time, self.read) if found else eligibility.unknown(job_id)
 
-    def change(self, make: Callable[[ControlTx], T]) -> T:
+    def write(self, make: Callable[[ControlTx], T]) -> T:
         """Change what governs the queue: `make` is run in one durable transaction, again where that came to nothing."""
         return self._writer.call(lambda tx: control.make_change(tx, make), durable=True)
 
-    def look(self, make: Callable[[ControlTx], T]) -> T:
+    def read(self, make: Callable[[ControlTx], T]) -> T:
         """Read what governs the queue, on one snapshot."""
-        return self._driver.look(make, self._time.now_ms())
+        return self._driver.read(make, self._time.now_ms())
 
     def history(self, job_id: int) -> list[HistoryRow]:
         return self._reader.history(job_id)

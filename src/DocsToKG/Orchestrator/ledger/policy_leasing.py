@@ -96,7 +96,9 @@ class Governor:
     def tell(self, tx: ControlTx, due: Sequence[Lane], held: Mapping[Lane, Held]) -> None:
         """Write down for those who look what a job type of a tenant waits for, when that has changed."""
         if tx.now_ms - self._told_at >= _TOLD_MS:
-            rows = tx.ask("SELECT tenant, job_type, blocked_by, blocked_until FROM lanes WHERE blocked_by IS NOT NULL")
+            rows = tx.execute(
+                "SELECT tenant, job_type, blocked_by, blocked_until FROM lanes WHERE blocked_by IS NOT NULL"
+            )
             self._told = {(row[0], row[1]): (row[2], row[3]) for row in rows}
             self._told_at = tx.now_ms
         for key in sorted({(lane.tenant, lane.job_type) for lane in due}):

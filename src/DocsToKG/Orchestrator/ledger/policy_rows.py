@@ -35,16 +35,16 @@ MAINTENANCE = "maintenance"
 
 def read_rules(tx: ControlTx) -> Rules:
     """All rules, as they are written now."""
-    maintenance = tx.ask("SELECT reason FROM settings WHERE name = :name AND value = '1'", {"name": MAINTENANCE})
-    tenants = tx.ask("SELECT tenant, weight, priority, fixed, blocked, blocked_reason FROM tenants")
-    quotas = tx.ask("SELECT tenant, job_type, max_active, max_per_hour, burst FROM quotas")
-    throttles = tx.ask(
+    maintenance = tx.execute("SELECT reason FROM settings WHERE name = :name AND value = '1'", {"name": MAINTENANCE})
+    tenants = tx.execute("SELECT tenant, weight, priority, fixed, blocked, blocked_reason FROM tenants")
+    quotas = tx.execute("SELECT tenant, job_type, max_active, max_per_hour, burst FROM quotas")
+    throttles = tx.execute(
         "SELECT throttle_id, tenant, job_type, source, CASE WHEN mode = 'limit' THEN max_active END, expires_at, reason"
         " FROM throttles WHERE lifted_at IS NULL AND origin = 'operator'"
         " AND (expires_at IS NULL OR expires_at > :now) ORDER BY created_at, throttle_id",
         {"now": tx.now_ms},
     )
-    gates = tx.ask("SELECT tenant, key, state, forced, open_until FROM breakers WHERE state <> 'closed'")
+    gates = tx.execute("SELECT tenant, key, state, forced, open_until FROM breakers WHERE state <> 'closed'")
     return Rules(
         maintenance=(maintenance[0][0] or "") if maintenance else None,
         tenants={row[0]: TenantRule(row[1], row[2], row[3], bool(row[4]), row[5]) for row in tenants},
@@ -61,7 +61,7 @@ def read_rules(tx: ControlTx) -> Rules:
 
 def read_policies(tx: ControlTx) -> list[AllocationPolicy]:
     """The policies that count."""
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT policy_id, strategy, total_capacity, minimum_per_tenant, maximum_per_tenant, reserved_capacity,"
         " allow_burst, burst_multiplier, priority, job_type FROM quota_policies WHERE enabled = 1 ORDER BY policy_id"
     )
@@ -73,7 +73,7 @@ def read_policies(tx: ControlTx) -> list[AllocationPolicy]:
 
 def read_running(tx: ControlTx, leased: str = "jobs") -> dict[Lane, Running]:
     """What is leased, by lane; read from an index of what is leased."""
-    rows = tx.ask(
+    rows = tx.execute(
         f"SELECT tenant, job_type, coalesce(source, ''), count(*), min(lease_until) FROM {leased}"
         " WHERE state = 'in_progress' GROUP BY tenant, job_type, coalesce(source, '')"
     )
@@ -103,7 +103,7 @@ def read_lanes(tx: ControlTx, keys: Sequence[Key], *, lock: bool = False) -> dic
         return {}
     names, values = _pairs(keys)
     words = f"SELECT tenant, job_type, tokens, tokens_at FROM lanes WHERE (tenant, job_type) IN (VALUES {names})"
-    rows = tx.ask(f"{words} ORDER BY tenant, job_type{' /* lock */' if lock else ''}", values)
+    rows = tx.execute(f"{words} ORDER BY tenant, job_type{' /* lock */' if lock else ''}", values)
     return {(row[0], row[1]): None if row[2] is None else Bucket(row[2], row[3]) for row in rows}
 
 
@@ -112,7 +112,9 @@ def lock_lanes(tx: ControlTx, keys: Sequence[Key]) -> dict[Key, Bucket | None]:
     found = read_lanes(tx, keys, lock=True)
     if len(found) < len(keys):
         names, values = _pairs([key for key in keys if key not in found])
-        tx.ask(f"INSERT INTO lanes (tenant, job_type) VALUES {names} ON CONFLICT (tenant, job_type) DO NOTHING", values)
+        tx.execute(
+            f"INSERT INTO lanes (tenant, job_type) VALUES {names} ON CONFLICT (tenant, job_type) DO NOTHING", values
+        )
         found = read_lanes(tx, keys, lock=True)
     return found
 
@@ -125,7 +127,7 @@ def write_buckets(tx: ControlTx, buckets: Mapping[Key, Bucket]) -> None:
         values |= {f"t{n}": tenant, f"j{n}": job_type, f"n{n}": bucket.tokens, f"a{n}": bucket.at}
         rows.append(f"(:t{n}, :j{n}, :n{n}, :a{n})")
     if rows:
-        tx.ask(
+        tx.execute(
             f"INSERT INTO lanes (tenant, job_type, tokens, tokens_at) VALUES {', '.join(rows)} ON CONFLICT"
             " (tenant, job_type) DO UPDATE SET tokens = excluded.tokens, tokens_at = excluded.tokens_at",
             values,
@@ -147,7 +149,7 @@ def gate_of(breaker: StoredBreaker, now: int) -> Gate:
 def write_held(tx: ControlTx, key: Key, now: tuple[str, int | None] | None) -> None:
     by, until = now or (None, None)
     values: dict[str, Any] = {"tenant": key[0], "job_type": key[1], "by": by, "until": until}
-    tx.ask(
+    tx.execute(
         "INSERT INTO lanes (tenant, job_type, blocked_by, blocked_until) VALUES (:tenant, :job_type, :by, :until)"
         " ON CONFLICT (tenant, job_type) DO UPDATE SET blocked_by = excluded.blocked_by,"
         " blocked_until = excluded.blocked_until",

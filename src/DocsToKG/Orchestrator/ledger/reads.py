@@ -35,7 +35,7 @@ class Readable(Protocol):
         """All rows of a named query with a condition that `filters` has made."""
         ...
 
-    def look(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
+    def read(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
         """Run `make`, which only reads, on one snapshot."""
         ...
 

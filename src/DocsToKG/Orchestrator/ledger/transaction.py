@@ -62,7 +62,7 @@ class Session(Protocol):
         """Ids for up to so many new jobs."""
         ...
 
-    def ask(self, statement: str, values: Values | None = None) -> Rows:
+    def execute(self, statement: str, values: Values | None = None) -> Rows:
         """The rows of a portable statement of the control plane."""
         ...
 
@@ -114,8 +114,8 @@ class Transaction:
         """Run a named query for many rows at once; what it returns."""
         return self.session.write_rows(query, rows, self.now_ms) if rows else []
 
-    def ask(self, statement: str, values: Values | None = None) -> Rows:
-        return self.session.ask(statement, values)
+    def execute(self, statement: str, values: Values | None = None) -> Rows:
+        return self.session.execute(statement, values)
 
     def moved(self, event: str, move: Move, *, ticket: str | None = None) -> None:
         """A job changed its state: count it and write it down."""

@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from DocsToKG.Orchestrator.api.auth.bearer import ANY, TENANT, Authority, Principal, bearer
 from DocsToKG.Orchestrator.api.auth.permissions import Permission
-from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
+from DocsToKG.Orchestrator.api.auth.rate_limit import RateLimiter
 from DocsToKG.Orchestrator.api.errors import Problem
 from DocsToKG.Orchestrator.api.threads import in_thread
 
@@ -60,7 +60,7 @@ class Admission:
     """The parts that admit a request."""
 
     authority: Authority
-    rates: Rates
+    rate_limiter: RateLimiter
     json_depth: int
     body_seconds: float
     request_seconds: float

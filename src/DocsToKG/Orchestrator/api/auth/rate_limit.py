@@ -1,6 +1,6 @@
-"""How often may a caller ask? One bucket of requests for each token, in this process.
+"""Rate limits of callers: one token bucket per bearer token, in this process.
 
-Promises: callers do not touch each other's buckets, and no number of callers fills the memory.
+Promises: callers do not share buckets, and memory is bounded however many callers there are.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class _Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What is left to a caller. `wait_s` is 0 when the request may go on; `reset_at` is when the bucket is full."""
+class RateLimitState:
+    """The bucket of a caller. `wait_s` is 0 when the request may go on; `reset_at` is when the bucket is full."""
 
     limit: int
     remaining: int
@@ -38,7 +38,7 @@ class Standing:
         }
 
 
-class Rates:
+class RateLimiter:
     """`per_second` requests steadily and `burst` at once, for each key."""
 
     def __init__(self, *, per_second: float, burst: int, clock: Clock | None = None) -> None:
@@ -51,7 +51,7 @@ class Rates:
         """How many keys are remembered."""
         return len(self._levels)
 
-    def take(self, key: str) -> Standing:
+    def take(self, key: str) -> RateLimitState:
         now = self._clock.monotonic()
         with self._lock:
             level = self._levels.pop(key, None) or _Level(float(self._burst), now)
@@ -65,4 +65,4 @@ class Rates:
                 self._levels.popitem(last=False)
             left = level.tokens
         full_in_s = (self._burst - left) / self._per_second
-        return Standing(self._burst, int(left), math.ceil(self._clock.now() + full_in_s), wait_s)
+        return RateLimitState(self._burst, int(left), math.ceil(self._clock.now() + full_in_s), wait_s)

@@ -69,7 +69,7 @@ class _LogLag(Collector):
 
     def collect(self) -> Iterator[Metric]:
         told = [reader.telling for reader in list(self._readers) if reader.telling is not None]
-        lag_s = self._ledger.look(lambda tx: tx.now_ms) / 1000 - min(told) if told else 0.0
+        lag_s = self._ledger.read(lambda tx: tx.now_ms) / 1000 - min(told) if told else 0.0
         yield GaugeMetricFamily(
             "pack_run_logs_stream_lag_seconds", "How far readers of a pack run's log are behind.", max(0.0, lag_s)
         )

@@ -61,10 +61,10 @@ class OneChain:
     """One writer: the numbers of the rows are in the order of their commits."""
 
     def ends(self, tx: ControlTx, tenant: str) -> dict[int, int]:
-        return {0: int(tx.ask("SELECT coalesce(max(seq), 0) FROM job_history")[0][0])}
+        return {0: int(tx.execute("SELECT coalesce(max(seq), 0) FROM job_history")[0][0])}
 
     def begins(self, tx: ControlTx, tenant: str) -> dict[int, int]:
-        return {0: int(tx.ask("SELECT coalesce(min(seq), 1) - 1 FROM job_history")[0][0])}
+        return {0: int(tx.execute("SELECT coalesce(min(seq), 1) - 1 FROM job_history")[0][0])}
 
     def rows(
         self, tx: ControlTx, tenant: str, after: Mapping[int, int], ends: Mapping[int, int], limit: int
@@ -73,14 +73,14 @@ class OneChain:
         upto = min(end, start + max(WINDOW, limit))
         values = {"tenant": tenant, "limit": limit}
         condition = f"tenant = :tenant AND {self.span(0, start, upto)}"
-        found = tx.ask(f"SELECT {COLUMNS} FROM job_history WHERE {condition} ORDER BY seq LIMIT :limit", values)
+        found = tx.execute(f"SELECT {COLUMNS} FROM job_history WHERE {condition} ORDER BY seq LIMIT :limit", values)
         return found, {0: found[-1][_SEQ] if len(found) == limit else upto}
 
     def position(self, row: Row) -> tuple[int, int]:
         return 0, int(row[_SEQ])
 
     def at(self, tx: ControlTx, tenant: str, shard: int, place: int) -> int | None:
-        return _moment(tx.ask("SELECT at FROM job_history WHERE seq = :place", {"place": place}))
+        return _moment(tx.execute("SELECT at FROM job_history WHERE seq = :place", {"place": place}))
 
     def span(self, shard: int, after: int, upto: int) -> str:
         return f"seq > {after:d} AND seq <= {upto:d}"
@@ -94,11 +94,11 @@ class ManyChains:
     """
 
     def ends(self, tx: ControlTx, tenant: str) -> dict[int, int]:
-        rows = tx.ask("SELECT shard, link FROM history_heads WHERE tenant = :tenant", {"tenant": tenant})
+        rows = tx.execute("SELECT shard, link FROM history_heads WHERE tenant = :tenant", {"tenant": tenant})
         return {int(shard): int(link) for shard, link in rows}
 
     def begins(self, tx: ControlTx, tenant: str) -> dict[int, int]:
-        rows = tx.ask(
+        rows = tx.execute(
             "SELECT shard, max(link) FROM history_anchors WHERE tenant = :tenant GROUP BY shard", {"tenant": tenant}
         )
         return {int(shard): int(link) for shard, link in rows}
@@ -116,7 +116,7 @@ class ManyChains:
             for number, shard in enumerate(moved)
         ]
         by_shard: dict[int, list[Row]] = {shard: [] for shard in moved}
-        for row in tx.ask(" UNION ALL ".join(parts), {"tenant": tenant, "limit": limit}):
+        for row in tx.execute(" UNION ALL ".join(parts), {"tenant": tenant, "limit": limit}):
             by_shard[row[_SHARD]].append(row)
         found = _by_number(list(by_shard.values()))[:limit]
         for row in found:
@@ -129,7 +129,7 @@ class ManyChains:
     def at(self, tx: ControlTx, tenant: str, shard: int, place: int) -> int | None:
         values = {"tenant": tenant, "shard": shard, "place": place}
         return _moment(
-            tx.ask("SELECT at FROM job_history WHERE tenant = :tenant AND shard = :shard AND link = :place", values)
+            tx.execute("SELECT at FROM job_history WHERE tenant = :tenant AND shard = :shard AND link = :place", values)
         )
 
     def span(self, shard: int, after: int, upto: int) -> str:

@@ -67,7 +67,7 @@ class ActionService:
         place = (2**62, 2**62) if page_token is None else paging.position(_KIND, page_token, (int, int))
         wanted = {"actor": actor, "event": action, "ticket": ticket}
         given = {name: value for name, value in wanted.items() if value is not None}
-        return self._ledger.look(lambda tx: _page(tx, tenant, given, size, (int(place[0]), int(place[1]))))
+        return self._ledger.read(lambda tx: _page(tx, tenant, given, size, (int(place[0]), int(place[1]))))
 
 
 def _page(tx: ControlTx, tenant: str, given: Mapping[str, str], size: int, place: tuple[int, int]) -> ActionPage:
@@ -81,7 +81,7 @@ def _page(tx: ControlTx, tenant: str, given: Mapping[str, str], size: int, place
         for name in ("own", "every")
     )
     values = {**given, "own": tenant, "every": EVERY, "at": at, "seq": seq, "limit": size + 1}
-    rows = sorted(tx.ask(parts, values), key=lambda row: (-row[3], -row[0]))
+    rows = sorted(tx.execute(parts, values), key=lambda row: (-row[3], -row[0]))
     shown = [_view(row) for row in rows[:size]]
     last = rows[size - 1] if len(rows) > size else None
     return ActionPage(shown, None if last is None else paging.token(_KIND, int(last[3]), int(last[0])))

@@ -80,17 +80,17 @@ class HistoryFeed:
 
     def now(self, tenant: str) -> Cursor:
         """The place from which only what happens from now on is read."""
-        return self._ledger.look(lambda tx: Cursor(tenant, self._chains.ends(tx, tenant)))
+        return self._ledger.read(lambda tx: Cursor(tenant, self._chains.ends(tx, tenant)))
 
     def start(self, tenant: str) -> Cursor:
         """The place from which all that is kept is read."""
-        return self._ledger.look(lambda tx: Cursor(tenant, self._chains.begins(tx, tenant)))
+        return self._ledger.read(lambda tx: Cursor(tenant, self._chains.begins(tx, tenant)))
 
     def after(self, cursor: Cursor, tenant: str, limit: int = MAX_PAGE_SIZE) -> FeedPage:
         """What happened after a place, in order; at most `limit` rows."""
         if cursor.tenant != tenant:
             raise BadPage("this place in the feed is not one of this tenant; begin again without one")
-        return self._ledger.look(lambda tx: self._page(tx, cursor, max(1, min(limit, MAX_PAGE_SIZE))))
+        return self._ledger.read(lambda tx: self._page(tx, cursor, max(1, min(limit, MAX_PAGE_SIZE))))
 
     def _page(self, tx: ControlTx, cursor: Cursor, limit: int) -> FeedPage:
         ends = self._chains.ends(tx, cursor.tenant)

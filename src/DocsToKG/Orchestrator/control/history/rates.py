@@ -151,7 +151,7 @@ class RateReader:
     def _count(self, tx: ControlTx, tenant: str, span: str, hour_ago: int, tally: _Tally) -> None:
         values = {"tenant": tenant, "since": hour_ago}
         condition = f"tenant = :tenant AND {span} AND at >= :since"
-        for minute, event, before, after, count in tx.ask(
+        for minute, event, before, after, count in tx.execute(
             f"SELECT at / {_MINUTE_MS}, event, from_state, to_state, count(*) FROM job_history WHERE {condition}"
             " GROUP BY 1, 2, 3, 4",
             values,
@@ -159,7 +159,7 @@ class RateReader:
             word = _word(event, before, after)
             if word is not None:
                 tally.minutes.setdefault(int(minute), Counter())[word] += int(count)
-        for minute, reason, count in tx.ask(
+        for minute, reason, count in tx.execute(
             f"SELECT at / {_MINUTE_MS}, reason, count(*) FROM job_history WHERE {condition} AND reason IS NOT NULL"
             " AND from_state = 'in_progress' AND (to_state IN ('error', 'timed_out')"
             " OR event IN ('failed', 'lease_expired', 'worker_lost'))"

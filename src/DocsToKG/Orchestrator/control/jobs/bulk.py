@@ -73,7 +73,7 @@ class BulkService:
 
     def preview(self, tenant: str, action: Action, query: JobQuery) -> Preview:
         """How many jobs the action would touch now."""
-        [(last,)] = self._ledger.look(lambda tx: tx.ask("SELECT coalesce(max(id), 0) FROM jobs"))
+        [(last,)] = self._ledger.read(lambda tx: tx.execute("SELECT coalesce(max(id), 0) FROM jobs"))
         found = self._found(tenant, action, query, int(last), MOST_COUNTED)
         return Preview(action, len(found.jobs), found.up_to is None, int(last), found.jobs[:_SAMPLE])
 
@@ -103,7 +103,7 @@ class BulkService:
         ids = [job.job_id for job in found.jobs]
         if ids:
             detail = {"jobs": len(ids), "first": min(ids), "last": max(ids)}
-            self._ledger.change(lambda tx: tx.note(tenant, event=f"bulk_{action}", detail=detail, **by))
+            self._ledger.write(lambda tx: tx.note(tenant, event=f"bulk_{action}", detail=detail, **by))
         return ids, found.up_to
 
     def _found(self, tenant: str, action: Action, query: JobQuery, up_to: int, most: int) -> _Found:

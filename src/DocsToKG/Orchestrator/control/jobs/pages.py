@@ -58,7 +58,7 @@ class JobQuery:
 
 def held_lanes(tx: ControlTx, tenant: str) -> HeldLanes:
     """The job types of a tenant that are held back at this moment."""
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT job_type, coalesce(blocked_until, 0) FROM lanes WHERE tenant = :tenant AND blocked_by IS NOT NULL"
         " AND (blocked_until IS NULL OR blocked_until > :now) LIMIT 1000",
         {"tenant": tenant, "now": tx.now_ms},
@@ -121,14 +121,14 @@ def _is_any(choices: Sequence[StateChoice]) -> bool:
 def _newest(tx: ControlTx, words: str, asked: dict[str, Any], size: int, held: HeldLanes) -> JobPage:
     """A page of jobs in any state, by their ids alone: a window is as many ids. The tenant of a single machine has
     nearly all of them, and one way through the newest takes a fraction of the time of one for each state."""
-    [(last,)] = tx.ask(
+    [(last,)] = tx.execute(
         "SELECT max(id) FROM jobs WHERE id < :before AND id > :low", {name: asked[name] for name in ("before", "low")}
     )
     if last is None:
         return JobPage([], None)
     low = int(asked["low"])
     bound = max(low, int(last) - WINDOW)
-    rows = tx.ask(
+    rows = tx.execute(
         f"{SELECT} WHERE tenant = :tenant AND id < :before AND id > :low{words} ORDER BY id DESC LIMIT :limit",
         {**asked, "low": bound},
     )
@@ -150,7 +150,7 @@ def _place(tx: ControlTx, page_token: str | None) -> int:
     before = paging.number(_KIND, page_token)
     if before is None:
         return _FAR
-    [(last,)] = tx.ask("SELECT max(id) FROM jobs")
+    [(last,)] = tx.execute("SELECT max(id) FROM jobs")
     if before > (last or 0):
         raise BadPage("this page token lies beyond all jobs; begin again without one")
     return before
@@ -194,11 +194,11 @@ def _id_range(tx: ControlTx, query: JobQuery) -> tuple[int, int]:
 
 def _first_id_at(tx: ControlTx, moment_ms: int) -> int:
     """The first id whose job was made at that moment or later, by halving; one more than the last if there is none."""
-    [(first, last)] = tx.ask("SELECT (SELECT min(id) FROM jobs), (SELECT max(id) FROM jobs)")
+    [(first, last)] = tx.execute("SELECT (SELECT min(id) FROM jobs), (SELECT max(id) FROM jobs)")
     low, high = (0, 0) if last is None else (first, last + 1)
     while low < high:
         middle = (low + high) // 2
-        [(found, made_at)] = tx.ask(
+        [(found, made_at)] = tx.execute(
             "SELECT id, created_at FROM jobs WHERE id >= :middle ORDER BY id LIMIT 1", {"middle": middle}
         )
         if made_at < moment_ms:
@@ -221,7 +221,7 @@ def _windows(
         f" ORDER BY id DESC LIMIT {WINDOW}) AS w{number}"
         for number, choice in enumerate(choices)
     )
-    rows = tx.ask(windows, {name: asked[name] for name in ("before", "low", *(["tenant"] if mine else []))})
+    rows = tx.execute(windows, {name: asked[name] for name in ("before", "low", *(["tenant"] if mine else []))})
     looked = [(choices[place], int(highest) + 1) for place, count, _, highest in sorted(rows) if count]
     return looked, max([int(asked["low"]), *(int(lowest) - 1 for _, count, lowest, _ in rows if count == WINDOW)])
 
@@ -239,7 +239,7 @@ def _rows(
             f"SELECT * FROM ({SELECT} WHERE tenant = :tenant{others} AND state = '{choice.state.value}'"
             f" AND id < :before{number} AND id > :low{types}{words} ORDER BY id DESC LIMIT :limit) AS s{number}"
         )
-    rows = tx.ask(" UNION ALL ".join(parts), values)
+    rows = tx.execute(" UNION ALL ".join(parts), values)
     return sorted(rows, key=lambda row: -int(row[0]))[: asked["limit"]]
 
 

@@ -28,7 +28,7 @@ def view(tx: ControlTx, tenant: str, job_id: int) -> JobView:
     rows = []
     if 0 < job_id < 2**63:
         named = {"job_id": job_id, "tenant": tenant}
-        rows = tx.ask(f"{pages.SELECT} WHERE id = :job_id AND tenant = :tenant", named)
+        rows = tx.execute(f"{pages.SELECT} WHERE id = :job_id AND tenant = :tenant", named)
     if not rows:
         raise UnknownJob(job_id)
     return pages.view(rows[0], pages.held_lanes(tx, tenant))
@@ -37,13 +37,13 @@ def view(tx: ControlTx, tenant: str, job_id: int) -> JobView:
 def more(tx: ControlTx, tenant: str, job_id: int) -> dict[str, Any]:
     """What a list does not show of a job that is known to be the tenant's."""
     named = {"job_id": job_id, "tenant": tenant}
-    [(payload, result, crashes)] = tx.ask(
+    [(payload, result, crashes)] = tx.execute(
         "SELECT artifact_json, result_json, crashes FROM jobs WHERE id = :job_id", {"job_id": job_id}
     )
-    replays = tx.ask(
+    replays = tx.execute(
         f"SELECT id FROM jobs WHERE replay_of = :job_id AND tenant = :tenant ORDER BY id LIMIT {_CHAIN}", named
     )
-    needs = tx.ask(
+    needs = tx.execute(
         f"SELECT needs_job_id FROM job_dependencies WHERE job_id = :job_id ORDER BY needs_job_id LIMIT {_CHAIN}",
         {"job_id": job_id},
     )
@@ -63,7 +63,7 @@ def _chain(tx: ControlTx, tenant: str, job_id: int) -> list[int]:
     chain: list[int] = []
     while len(chain) < _CHAIN:
         named = {"job_id": chain[-1] if chain else job_id, "tenant": tenant}
-        found = tx.ask("SELECT replay_of FROM jobs WHERE id = :job_id AND tenant = :tenant", named)
+        found = tx.execute("SELECT replay_of FROM jobs WHERE id = :job_id AND tenant = :tenant", named)
         if not found or found[0][0] is None:
             break
         chain.append(found[0][0])
@@ -71,7 +71,7 @@ def _chain(tx: ControlTx, tenant: str, job_id: int) -> list[int]:
 
 
 def _last_rows(tx: ControlTx, job_id: int) -> list[HistoryRow]:
-    rows = tx.ask(
+    rows = tx.execute(
         f"{_HISTORY_ROWS} WHERE job_id = :job_id ORDER BY seq DESC LIMIT {_SHOWN_HISTORY}", {"job_id": job_id}
     )
     return [history_row(row) for row in reversed(rows)]
@@ -81,7 +81,7 @@ def history(tx: ControlTx, tenant: str, job_id: int, size: int, page_token: str 
     view(tx, tenant, job_id)
     after = paging.number(_HISTORY, page_token) or 0
     values = {"job_id": job_id, "after": after, "limit": size + 1}
-    rows = tx.ask(f"{_HISTORY_ROWS} WHERE job_id = :job_id AND seq > :after ORDER BY seq LIMIT :limit", values)
+    rows = tx.execute(f"{_HISTORY_ROWS} WHERE job_id = :job_id AND seq > :after ORDER BY seq LIMIT :limit", values)
     if page_token is not None and not rows:
         raise BadPage("this page token lies beyond the history; begin again without one")
     shown = [history_row(row) for row in rows[:size]]
@@ -104,7 +104,7 @@ def totals(tx: ControlTx, tenant: str, job_type: str | None = None) -> Mapping[t
     """How many jobs a tenant has, by job type and state."""
     only = "" if job_type is None else " AND job_type = :job_type"
     values = {"tenant": tenant} | ({} if job_type is None else {"job_type": job_type})
-    rows = tx.ask(
+    rows = tx.execute(
         f"SELECT job_type, state, sum(n) FROM job_totals WHERE tenant = :tenant{only} GROUP BY job_type, state", values
     )
     return {(kind, state): int(count) for kind, state, count in rows}

@@ -56,11 +56,11 @@ class JobService:
         paging.plain_name("tenant", tenant)
         ours = [replace(job, tenant=tenant) for job in jobs]
         digests = _digests(ours)
-        self._ledger.look(lambda tx: _refuse_foreign(tx, tenant, ours, digests))
+        self._ledger.read(lambda tx: _refuse_foreign(tx, tenant, ours, digests))
         answers = self._ledger.enqueue_many(ours, actor=actor)
         if not all(answer.created for answer in answers):
             # Somebody may have come between with a key of ours.
-            self._ledger.look(lambda tx: _refuse_other_payload(tx, tenant, digests))
+            self._ledger.read(lambda tx: _refuse_other_payload(tx, tenant, digests))
         return answers
 
     def list(
@@ -73,18 +73,18 @@ class JobService:
     ) -> JobPage:
         """Jobs that fit, newest first."""
         size = paging.page_size(page_size)
-        return self._ledger.look(lambda tx: pages.page(tx, tenant, query or JobQuery(), size, page_token))
+        return self._ledger.read(lambda tx: pages.page(tx, tenant, query or JobQuery(), size, page_token))
 
     def counts(self, tenant: str, *, job_type: str | None = None) -> dict[str, int]:
         """How many jobs the tenant has of each status, from the counters: no job is read."""
-        return self._ledger.look(lambda tx: reads.counts(tx, tenant, job_type))
+        return self._ledger.read(lambda tx: reads.counts(tx, tenant, job_type))
 
     def get(self, tenant: str, job_id: int) -> JobView:
-        return self._ledger.look(lambda tx: reads.view(tx, tenant, job_id))
+        return self._ledger.read(lambda tx: reads.view(tx, tenant, job_id))
 
     def detail(self, tenant: str, job_id: int) -> JobDetail:
         """All there is to say of a job, as of one moment but for `why`."""
-        job, more = self._ledger.look(lambda tx: (reads.view(tx, tenant, job_id), reads.more(tx, tenant, job_id)))
+        job, more = self._ledger.read(lambda tx: (reads.view(tx, tenant, job_id), reads.more(tx, tenant, job_id)))
         spans = lease_spans(more["history"])
         return JobDetail(
             **{each.name: getattr(job, each.name) for each in fields(job) if each.init},
@@ -114,7 +114,7 @@ class JobService:
     ) -> HistoryPage:
         """What happened to a job, oldest first."""
         size = paging.page_size(page_size)
-        return self._ledger.look(lambda tx: reads.history(tx, tenant, job_id, size, page_token))
+        return self._ledger.read(lambda tx: reads.history(tx, tenant, job_id, size, page_token))
 
     def cancel(self, tenant: str, job_id: int, **by: Unpack[ByWithReason]) -> JobView:
         """Call a job off. One that is over already stays as it is; its worker hears of it at the next renewal."""
@@ -136,7 +136,7 @@ class JobService:
         job = self.get(tenant, job_id)
         if JobState(job.state) not in TERMINAL:
             raise Conflict(f"job {job_id} is not over; only ended jobs can be replayed")
-        self._ledger.look(lambda tx: refuse_blocked(tx, tenant))
+        self._ledger.read(lambda tx: refuse_blocked(tx, tenant))
         self._note(tenant, job_id, "replay_requested", **by)
         known = self._ledger.job(job_id)
         copy = NewJob(
@@ -199,7 +199,7 @@ class JobService:
 
     def _note(self, tenant: str, job_id: int, event: str, **by: Unpack[ByWithReason]) -> None:
         said: By = {**by, "reason": by["reason"][:500]}
-        self._ledger.change(lambda tx: tx.note(tenant, job_id=job_id, event=event, **said))
+        self._ledger.write(lambda tx: tx.note(tenant, job_id=job_id, event=event, **said))
 
 
 def _digests(jobs: Sequence[NewJob]) -> dict[str, str]:
@@ -225,7 +225,7 @@ def _refuse_foreign(tx: ControlTx, tenant: str, jobs: Sequence[NewJob], digests:
 
 def _refuse_other_payload(tx: ControlTx, tenant: str, digests: Mapping[str, str]) -> None:
     for key, digest in digests.items():
-        known = tx.ask(
+        known = tx.execute(
             "SELECT id, payload_digest FROM jobs WHERE tenant = :tenant AND idempotency_key = :key"
             " AND idempotency_key IS NOT NULL",
             {"tenant": tenant, "key": key},

@@ -125,7 +125,7 @@ class SourceHostService:
             raise BadJob(f"report at most {MOST_ROWS} hosts and as many changes of breakers at once")
         rows = [_row(plain_name("tenant", tenant), plain_name("worker id", worker_id), word) for word in words]
         if not rows and not steps:
-            return self._ledger.look(lambda tx: _orders(tx, tenant))
+            return self._ledger.read(lambda tx: _orders(tx, tenant))
 
         def write(tx: ControlTx) -> Orders:
             for row in sorted(rows, key=lambda row: (row["source"], row["host"])):
@@ -134,7 +134,7 @@ class SourceHostService:
             breaker_rows.take_word(tx, tenant, worker_id, _breakers(words))
             return _orders(tx, tenant)
 
-        return self._ledger.change(write)
+        return self._ledger.write(write)
 
     def of_sources(self, tenant: str) -> dict[str, list[HostView]]:
         """The hosts of every source, those asked last first; of each source as many as a list shows."""
@@ -156,21 +156,21 @@ class SourceHostService:
             f" ORDER BY updated_at DESC, source, host LIMIT {most}"
         )
         values = {"tenant": tenant} | ({} if source is None else {"source": source})
-        return self._ledger.look(lambda tx: [_HOST.of(row) for row in tx.ask(statement, values)])
+        return self._ledger.read(lambda tx: [_HOST.of(row) for row in tx.execute(statement, values)])
 
     def forget_old(self) -> None:
         """Remove hosts that nobody has asked for a month, and their breakers where nobody decided anything of them."""
 
         def remove(tx: ControlTx) -> None:
             values = {"before": tx.now_ms - round(FORGET_S * 1000)}
-            tx.ask("DELETE FROM source_hosts WHERE updated_at < :before", values)
-            tx.ask(
+            tx.execute("DELETE FROM source_hosts WHERE updated_at < :before", values)
+            tx.execute(
                 "DELETE FROM breakers WHERE updated_at < :before AND forced = 0 AND settings_json IS NULL"
                 " AND substr(key, 1, 5) = 'host:'",
                 values,
             )
 
-        self._ledger.change(remove)
+        self._ledger.write(remove)
 
 
 def _row(tenant: str, worker_id: str, word: HostWord) -> dict[str, Any]:
@@ -221,17 +221,17 @@ def _add(tx: ControlTx, row: Mapping[str, Any]) -> None:
     for name, key in (("next", "wait_ms"), ("until", "breaker_ms")):
         wait_ms = values.pop(key)
         values[name] = None if wait_ms is None else now + int(wait_ms)
-    tx.ask(_ADD, {**values, "now": now})
+    tx.execute(_ADD, {**values, "now": now})
 
 
 def _orders(tx: ControlTx, tenant: str) -> Orders:
-    pauses = tx.ask(
+    pauses = tx.execute(
         "SELECT source, coalesce(reason, actor) FROM throttles WHERE tenant = :tenant AND source IS NOT NULL"
         " AND job_type IS NULL AND mode = 'pause' AND lifted_at IS NULL"
         f" AND (expires_at IS NULL OR expires_at > :now) LIMIT {MOST_ROWS}",
         {"tenant": tenant, "now": tx.now_ms},
     )
-    forced = tx.ask(
+    forced = tx.execute(
         f"SELECT key, state FROM breakers WHERE tenant = :tenant AND forced = 1 ORDER BY key LIMIT {MOST_ROWS}",
         {"tenant": tenant},
     )

@@ -105,7 +105,7 @@ def renew(tx: ControlTx, tenant: str, lease_ids: Sequence[str], ttl_ms: int, wor
     told: dict[str, Renewal] = {}
     for lease_id in dict.fromkeys(lease_ids):
         values = {"id": job_id_of(lease_id), "lease": lease_id, "tenant": tenant, "until": until, "now": tx.now_ms}
-        rows = tx.ask(
+        rows = tx.execute(
             "UPDATE jobs SET lease_until = CASE WHEN lease_until > :until THEN lease_until ELSE :until END,"
             " updated_at = :now WHERE id = :id AND lease_id = :lease AND tenant = :tenant AND state = 'in_progress'"
             " AND lease_until > :now RETURNING lease_until, worker_id",
@@ -124,7 +124,7 @@ def renew(tx: ControlTx, tenant: str, lease_ids: Sequence[str], ttl_ms: int, wor
 
 def _ended(tx: ControlTx, tenant: str, lease_id: str) -> Renewal:
     """A canceled job has no lease any more; its former worker is told so, and why."""
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT last_error FROM jobs WHERE id = :id AND tenant = :tenant AND state = 'canceled' AND lease_id IS NULL",
         {"id": job_id_of(lease_id), "tenant": tenant},
     )
@@ -133,7 +133,7 @@ def _ended(tx: ControlTx, tenant: str, lease_id: str) -> Renewal:
 
 def write_progress(tx: ControlTx, values: Mapping[str, Any]) -> bool:
     return bool(
-        tx.ask(
+        tx.execute(
             "UPDATE jobs SET stage = :stage, result_json = :result, updated_at = :now,"
             " started_at = coalesce(started_at, :now)"
             " WHERE id = :id AND lease_id = :lease AND state = 'in_progress' RETURNING id",

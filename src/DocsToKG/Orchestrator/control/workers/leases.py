@@ -85,7 +85,7 @@ class LeaseService:
         if not 1 <= len(lease_ids) <= MAX_LEASES or not 0 < ttl_s <= MAX_TTL_S:
             raise BadJob(f"renew 1 to {MAX_LEASES} leases for up to {MAX_TTL_S:g} s")
         ttl_ms = checks.lease_ms(ttl_s)
-        return self._ledger.change(lambda tx: lease_rows.renew(tx, tenant, lease_ids, ttl_ms, worker_id))
+        return self._ledger.write(lambda tx: lease_rows.renew(tx, tenant, lease_ids, ttl_ms, worker_id))
 
     def progress(self, tenant: str, lease_id: str, stage: str, *, result: Mapping[str, Any] | None = None) -> None:
         """Where the job is, and what there is of its result so far."""
@@ -99,7 +99,7 @@ class LeaseService:
             "stage": plain_name("stage", stage, 64),
             "result": checks.result_text(result),
         }
-        if not self._ledger.change(lambda tx: lease_rows.write_progress(tx, values)):
+        if not self._ledger.write(lambda tx: lease_rows.write_progress(tx, values)):
             raise LeaseLost(named[0], named[1])
 
     def complete(
@@ -191,8 +191,8 @@ class LeaseService:
         """The job and the fence of a lease, which may be over already, so that a repeated word is known as such."""
         job_id = lease_rows.job_id_of(lease_id)
         values = {"id": job_id, "lease": lease_id, "tenant": tenant}
-        found = self._ledger.look(
-            lambda tx: tx.ask(
+        found = self._ledger.read(
+            lambda tx: tx.execute(
                 "SELECT id, fence FROM jobs WHERE id = :id AND lease_id = :lease AND tenant = :tenant", values
             )
         )

@@ -77,12 +77,12 @@ class WorkerService:
             "info": _info(info),
         }
         said = hash(tuple(values.values()))
-        now = self._ledger.look(lambda tx: tx.now_ms)
+        now = self._ledger.read(lambda tx: tx.now_ms)
         with self._lock:
             before = self._written.get((tenant, worker_id))
         if before is not None and before[1] == said and now - before[0] < _WRITE_MS:
             return
-        self._ledger.change(lambda tx: _write(tx, values))
+        self._ledger.write(lambda tx: _write(tx, values))
         with self._lock:
             if len(self._written) >= _REMEMBERED:
                 self._written.clear()
@@ -90,8 +90,10 @@ class WorkerService:
 
     def forget_old(self) -> None:
         """Remove workers that nobody has heard of for a month."""
-        self._ledger.change(
-            lambda tx: tx.ask("DELETE FROM workers WHERE last_seen_at < :before", {"before": tx.now_ms - _FORGET_MS})
+        self._ledger.write(
+            lambda tx: tx.execute(
+                "DELETE FROM workers WHERE last_seen_at < :before", {"before": tx.now_ms - _FORGET_MS}
+            )
         )
 
     def list(
@@ -105,7 +107,7 @@ class WorkerService:
         """The tenant's workers by name; with `seen_within_s` only those that reported lately."""
         size = paging.page_size(page_size)
         after = "" if page_token is None else str(paging.position(_KIND, page_token, (str,))[0])
-        return self._ledger.look(lambda tx: _page(tx, tenant, seen_within_s, size, after))
+        return self._ledger.read(lambda tx: _page(tx, tenant, seen_within_s, size, after))
 
 
 def _short(field: str, value: str | None) -> str | None:
@@ -123,7 +125,7 @@ def _info(info: Mapping[str, Any] | None) -> str:
 
 
 def _write(tx: ControlTx, values: Mapping[str, Any]) -> None:
-    tx.ask(
+    tx.execute(
         "INSERT INTO workers (tenant, worker_id, node, kind, version, info_json, started_at, last_seen_at)"
         " VALUES (:tenant, :worker, :node, :kind, :version, :info, :now, :now)"
         " ON CONFLICT (tenant, worker_id) DO UPDATE SET node = excluded.node, kind = excluded.kind,"
@@ -134,7 +136,7 @@ def _write(tx: ControlTx, values: Mapping[str, Any]) -> None:
 
 def _page(tx: ControlTx, tenant: str, within_s: float | None, size: int, after: str) -> WorkerPage:
     since = 0 if within_s is None else tx.now_ms - round(within_s * 1000)
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT worker_id, tenant, node, kind, version, info_json, started_at, last_seen_at FROM workers"
         " WHERE tenant = :tenant AND worker_id > :after AND last_seen_at >= :since ORDER BY worker_id LIMIT :limit",
         {"tenant": tenant, "after": after, "since": since, "limit": size + 1},
@@ -153,7 +155,7 @@ def _worker(row: Sequence[Any], held: Mapping[str, int]) -> WorkerView:
 
 def _leases(tx: ControlTx, tenant: str) -> dict[str, int]:
     """How many jobs each worker of the tenant holds, as far as a bounded look tells."""
-    rows = tx.ask(
+    rows = tx.execute(
         "SELECT worker_id, count(*) FROM (SELECT worker_id FROM jobs WHERE state = 'in_progress' AND tenant = :tenant"
         f" LIMIT {_MAX_LEASES}) AS held GROUP BY worker_id",
         {"tenant": tenant},

@@ -23,7 +23,7 @@ _LOCK = "/* lock */"
 _WORDS = re.compile(r"'(?:[^']|'')*'|:([a-z_][a-z0-9_]*)|%", re.IGNORECASE)
 
 
-def ask(connection: Connection, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+def execute(connection: Connection, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
     """The rows of a portable statement. Its tables are found by the search path."""
     cursor = psycopg.ClientCursor(connection)
     cursor.execute(worded(statement), {name: _storable(value) for name, value in (values or {}).items()})
@@ -48,12 +48,12 @@ def _storable(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def look(connection: Connection, place: str, now_ms: int, make: Callable[[ControlTx], T]) -> T:
+def read(connection: Connection, place: str, now_ms: int, make: Callable[[ControlTx], T]) -> T:
     """Read on one snapshot. `place` is the statement that names the schema."""
     # Without values these are sent as one message. Left as a transaction that was begun by hand, so it ends by hand.
     connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place}")
     try:
-        answer = make(ControlTx(now_ms, lambda statement, values: ask(connection, statement, values)))
+        answer = make(ControlTx(now_ms, lambda statement, values: execute(connection, statement, values)))
     except BaseException:
         with contextlib.suppress(psycopg.Error):
             connection.execute("ROLLBACK")

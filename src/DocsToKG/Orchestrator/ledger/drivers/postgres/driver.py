@@ -78,9 +78,9 @@ class PostgresDriver:
     def select(self, query: str, wanted: str, values: Values) -> Rows:
         return self._database.fetch(self._statements[query].replace("{wanted}", wanted), values)
 
-    def look(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
+    def read(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
         return self._database.use(
-            lambda connection: control_sql.look(connection, self._statements["place"], now_ms, make)
+            lambda connection: control_sql.read(connection, self._statements["place"], now_ms, make)
         )
 
     def next_moments(self, job_type: str | None) -> tuple[bool, int | None, int | None, bool, int]:

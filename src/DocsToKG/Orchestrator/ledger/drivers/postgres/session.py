@@ -55,9 +55,9 @@ class PostgresSession:
     def new_ids(self, most: int) -> Iterable[int]:
         return [row[0] for row in self.rows("new_ids", {"count": most})] if most else ()
 
-    def ask(self, statement: str, values: Values | None = None) -> Rows:
+    def execute(self, statement: str, values: Values | None = None) -> Rows:
         """The statement has no schema in the names of its tables."""
-        return control_sql.ask(self._connection, statement, values)
+        return control_sql.execute(self._connection, statement, values)
 
     def head(self, tenant: str, now_ms: int) -> Head:
         found = heads_of(self.rows("lock_heads", {"tenants": [tenant]}), now_ms)

@@ -68,7 +68,7 @@ class SqliteDriver:
     def select(self, query: str, wanted: str, values: Values) -> Rows:
         return self._read(self._statements[query].replace("{wanted}", wanted), bound(values))
 
-    def look(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
+    def read(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
         """What `make` reads by this object beside is of the same snapshot."""
         with self._lock:
             if self._looking:

@@ -106,7 +106,7 @@ class _Asked:
     def __init__(self, tx: Transaction, job_type: str | None) -> None:
         self._tx = tx
         self._job_type = job_type
-        self._form = type_indexes.form(tx.ask, job_type)
+        self._form = type_indexes.form(tx.execute, job_type)
         self.now_ms = tx.now_ms
 
     def rows(self, name: str, values: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:

@@ -47,7 +47,7 @@ class HostChooser:
 
     def lanes(self, tx: Transaction) -> SqliteLanes:
         _make_indexes(tx)
-        return SqliteLanes(tx.ask)
+        return SqliteLanes(tx.execute)
 
     def grant(
         self, tx: Transaction, requests: Sequence[LeaseRequest], picks: Sequence[Sequence[int]]
@@ -77,9 +77,9 @@ def _grant(tx: Transaction, request: LeaseRequest, terms: dict[str, Any], rows: 
 
 
 def _make_indexes(tx: Transaction) -> None:
-    if not tx.ask("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'jobs_running'"):
+    if not tx.execute("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'jobs_running'"):
         for statement in INDEXES:
-            tx.ask(statement)
+            tx.execute(statement)
 
 
 class SqliteLanes:

@@ -39,7 +39,7 @@ class SqliteSession:
         [(last,)] = self.rows("last_id")
         return range(last + 1, last + 1 + most)
 
-    def ask(self, statement: str, values: Values | None = None) -> Rows:
+    def execute(self, statement: str, values: Values | None = None) -> Rows:
         return self._connection.execute(statement, values or {}).fetchall()
 
     def head(self, tenant: str, now_ms: int) -> Head:
