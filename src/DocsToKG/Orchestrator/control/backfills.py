@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.inputs import plain_name
 from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
 from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
@@ -27,7 +28,6 @@ MAX_REASON = 256
 MAX_TICKET = 128
 BACKFILL_PRIORITY = -100
 PAGE = 500
-_KIND = "backfills"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Backfill(View):
     created_at: Timestamp
 
 
-_BACKFILL = Record(Backfill)
+_BACKFILL = Record(Backfill, "backfills")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ class BackfillService:
         steps = _steps(from_at, to_at, step_s)
         name = backfill_id or f"bf_{uuid4().hex}"
         row = {
-            "id": paging.plain_name("backfill id", name, 64),
-            "tenant": paging.plain_name("tenant", tenant),
-            "job_type": paging.plain_name("job type", job_type),
+            "id": plain_name("backfill id", name, 64),
+            "tenant": plain_name("tenant", tenant),
+            "job_type": plain_name("job type", job_type),
             "from_at": round(from_at * 1000),
             "to_at": round(to_at * 1000),
-            "actor": paging.plain_name("actor", actor),
-            "reason": paging.plain_name("backfill_reason", reason, MAX_REASON),
-            "ticket": paging.plain_name("backfill_ticket", ticket, MAX_TICKET),
+            "actor": plain_name("actor", actor),
+            "reason": plain_name("backfill_reason", reason, MAX_REASON),
+            "ticket": plain_name("backfill_ticket", ticket, MAX_TICKET),
         }
         self._ledger.write(lambda tx: _begin(tx, row, operator or {}))
         more = {"priority": priority, "source": source, "project": project, "job_type": job_type}
@@ -111,7 +111,7 @@ class BackfillService:
         return self.get(tenant, name)
 
     def get(self, tenant: str, backfill_id: str) -> Backfill:
-        found = self._ledger.read(lambda tx: _find(tx, tenant, backfill_id))
+        found = self._ledger.read(lambda tx: _BACKFILL.find(tx, backfill_id=backfill_id, tenant=tenant))
         if found is None:
             raise NotFound(f"no backfill {backfill_id[:64]}")
         return found
@@ -119,8 +119,10 @@ class BackfillService:
     def list(self, tenant: str, *, page_size: int | None = None, page_token: str | None = None) -> BackfillPage:
         """The tenant's backfills, newest first."""
         size = paging.page_size(page_size)
-        at, name = (2**62, "") if page_token is None else paging.position(_KIND, page_token, (int, str))
-        return self._ledger.read(lambda tx: _page(tx, tenant, size, int(at), str(name)))
+        where, values = "tenant = :tenant", {"tenant": tenant}
+        return self._ledger.read(
+            lambda tx: BackfillPage(*_BACKFILL.page(tx, where, values, by="created_at", size=size, token=page_token))
+        )
 
 
 def _steps(from_at: float, to_at: float, step_s: float) -> Iterator[tuple[int, int]]:
@@ -146,7 +148,7 @@ def _begin(tx: ControlTx, row: Mapping[str, Any], operator: Mapping[str, str | N
         {**row, "now": tx.now_ms},
     )
     if not added:
-        known = _find(tx, row["tenant"], row["id"])
+        known = _BACKFILL.find(tx, backfill_id=row["id"], tenant=row["tenant"])
         same = (round((known.from_at) * 1000), round(known.to_at * 1000), known.job_type) if known else None
         if same != (row["from_at"], row["to_at"], row["job_type"]):
             raise BadJob("this backfill id was used for another range; choose a new one")
@@ -164,21 +166,3 @@ def _count(tx: ControlTx, name: str, tenant: str, done: int) -> None:
     tx.execute(
         "UPDATE backfills SET jobs = :done WHERE backfill_id = :id AND tenant = :tenant AND jobs < :done", values
     )
-
-
-def _find(tx: ControlTx, tenant: str, name: str) -> Backfill | None:
-    values = {"id": name, "tenant": tenant}
-    rows = tx.execute(f"SELECT {_BACKFILL.columns} FROM backfills WHERE backfill_id = :id AND tenant = :tenant", values)
-    return _BACKFILL.of(rows[0]) if rows else None
-
-
-def _page(tx: ControlTx, tenant: str, size: int, at: int, name: str) -> BackfillPage:
-    rows = tx.execute(
-        f"SELECT {_BACKFILL.columns} FROM backfills WHERE tenant = :tenant"
-        " AND (created_at < :at OR (created_at = :at AND backfill_id < :name))"
-        " ORDER BY created_at DESC, backfill_id DESC LIMIT :limit",
-        {"tenant": tenant, "at": at, "name": name, "limit": size + 1},
-    )
-    shown = rows[:size]
-    onward = paging.token(_KIND, shown[-1][-1], shown[-1][0]) if len(rows) > size else None
-    return BackfillPage([_BACKFILL.of(row) for row in shown], onward)

@@ -14,12 +14,12 @@ from secrets import token_hex
 from typing import Annotated, Any, Unpack
 
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
-from DocsToKG.Orchestrator.control.operators import By, ByWithReason, said, words
-from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.control.inputs import Decision, ReasonedDecision, audit_fields, optional_text, plain_name
+from DocsToKG.Orchestrator.control.records import LedgerService
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.breakers import CheckResult, StoredBreaker, default_settings
 from DocsToKG.Orchestrator.ledger import breaker_rows as rows
-from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View
 
 _WORDS = {BreakerState.CLOSED: "Closed", BreakerState.OPEN: "Open", BreakerState.HALF_OPEN: "HalfOpen"}
@@ -69,11 +69,8 @@ class TransitionView(View):
     reset_s: float | None
 
 
-class BreakerService:
+class BreakerService(LedgerService):
     """The breakers of one ledger."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def check(self, tenant: str, service_id: str) -> CheckResult:
         """May a request go out now? A yes in the half-open state takes one of the places for tests."""
@@ -106,7 +103,7 @@ class BreakerService:
         self, tenant: str, service_id: str, reason: str | None = None, retry_after_s: float | None = None
     ) -> BreakerView:
         """It failed, and perhaps was told when to come back: the breaker will not close before that."""
-        why = words("reason", reason)
+        why = optional_text("reason", reason)
         return self._record(tenant, service_id, failed=1, retry_after_s=retry_after_s, why=why)
 
     def _record(
@@ -123,18 +120,18 @@ class BreakerService:
 
         return self._ledger.write(write)
 
-    def force_open(self, tenant: str, service_id: str, **by: Unpack[ByWithReason]) -> BreakerView:
+    def force_open(self, tenant: str, service_id: str, **by: Unpack[ReasonedDecision]) -> BreakerView:
         return self._force(tenant, service_id, BreakerState.OPEN, **by)
 
-    def force_close(self, tenant: str, service_id: str, **by: Unpack[By]) -> BreakerView:
+    def force_close(self, tenant: str, service_id: str, **by: Unpack[Decision]) -> BreakerView:
         return self._force(tenant, service_id, BreakerState.CLOSED, **by)
 
-    def unforce(self, tenant: str, service_id: str, **by: Unpack[By]) -> BreakerView:
+    def unforce(self, tenant: str, service_id: str, **by: Unpack[Decision]) -> BreakerView:
         """Let it go by its answers again."""
         return self._force(tenant, service_id, None, **by)
 
-    def _force(self, tenant: str, service_id: str, state: BreakerState | None, **by: Unpack[By]) -> BreakerView:
-        key, audit = key_of(service_id), said(**by)
+    def _force(self, tenant: str, service_id: str, state: BreakerState | None, **by: Unpack[Decision]) -> BreakerView:
+        key, audit = key_of(service_id), audit_fields(**by)
 
         def write(tx: ControlTx) -> BreakerView:
             breaker = rows.locked(tx, plain_name("tenant", tenant), key)
@@ -151,10 +148,10 @@ class BreakerService:
         return self._ledger.write(write)
 
     def configure(
-        self, tenant: str, service_id: str, settings: BreakerSettings | None, **by: Unpack[By]
+        self, tenant: str, service_id: str, settings: BreakerSettings | None, **by: Unpack[Decision]
     ) -> BreakerView:
         """Give a breaker settings of its own; None brings back those of its kind."""
-        key, audit = key_of(service_id), said(**by)
+        key, audit = key_of(service_id), audit_fields(**by)
         text = None if settings is None else json.dumps(asdict(settings), sort_keys=True)
 
         def write(tx: ControlTx) -> BreakerView:

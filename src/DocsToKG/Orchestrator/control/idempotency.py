@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.control.inputs import plain_name
+from DocsToKG.Orchestrator.control.records import LedgerService
 from DocsToKG.Orchestrator.errors import BadJob, Conflict
-from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 
 KEPT_MS = 24 * 3600 * 1000
 ABANDONED_MS = 60 * 1000
@@ -27,11 +28,8 @@ class Answer:
     body: str
 
 
-class IdempotencyService:
+class IdempotencyService(LedgerService):
     """The answers of one ledger. Safe to share between threads and instances."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def remember(self, tenant: str, path: str, key: str, request_digest: str) -> Answer | None:
         """The first answer to this request; None for whoever is the first and so must act, then `keep` or `forget`.

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Annotated, Unpack
 
 from DocsToKG.Orchestrator.control import paging
-from DocsToKG.Orchestrator.control.operators import By, said
-from DocsToKG.Orchestrator.control.records import Record, check_version
+from DocsToKG.Orchestrator.control.inputs import Decision, audit_fields, plain_name
+from DocsToKG.Orchestrator.control.records import LedgerService, Record, check_version
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound
 from DocsToKG.Orchestrator.ledger import breaker_rows
-from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View
 
 SEVERITIES = ("info", "warning", "error", "critical")
 STATES = ("open", "acknowledged", "resolved")
-_KIND = "incidents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class IncidentView(View):
     version: int
 
 
-_INCIDENT = Record(IncidentView)
+_INCIDENT = Record(IncidentView, "incidents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +53,15 @@ class IncidentPage(View):
     next_page_token: str | None
 
 
-class IncidentService:
+class IncidentService(LedgerService):
     """The incidents of one ledger."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def raise_(self, tenant: str, source: str, severity: str, cause: str) -> IncidentView:
         """Tell of something; it joins what is known of the source and not resolved."""
         if severity not in SEVERITIES:
             raise BadJob(f"severity must be one of {', '.join(SEVERITIES)}")
-        name, origin = paging.plain_name("tenant", tenant), paging.plain_name("source", source, 500)
-        text = paging.plain_name("cause", cause, 500)
+        name, origin = plain_name("tenant", tenant), plain_name("source", source, 500)
+        text = plain_name("cause", cause, 500)
 
         def write(tx: ControlTx) -> IncidentView:
             return _get(tx, name, breaker_rows.raise_incident(tx, name, origin, severity, text))
@@ -78,40 +74,33 @@ class IncidentService:
         if state is not None and state not in STATES:
             raise BadJob(f"state must be one of {', '.join(STATES)}")
         size = paging.page_size(page_size)
-        at, after = (2**62, "") if page_token is None else paging.position(_KIND, page_token, (int, str))
-        statement = (
-            f"SELECT {_INCIDENT.columns} FROM incidents WHERE tenant = :tenant AND (:state IS NULL OR state = :state)"
-            " AND (last_at < :at OR (last_at = :at AND incident_id > :after))"
-            " ORDER BY last_at DESC, incident_id LIMIT :size"
+        where, values = "tenant = :tenant AND (:state IS NULL OR state = :state)", {"tenant": tenant, "state": state}
+        return self._ledger.read(
+            lambda tx: IncidentPage(*_INCIDENT.page(tx, where, values, by="last_at", size=size, token=page_token))
         )
-        values = {"tenant": tenant, "state": state, "at": at, "after": after, "size": size + 1}
-        found = self._ledger.read(lambda tx: tx.execute(statement, values))
-        last = found[size - 1] if len(found) > size else None
-        token = None if last is None else paging.token(_KIND, last[8], last[0])
-        return IncidentPage([_INCIDENT.of(row) for row in found[:size]], token)
 
     def get(self, tenant: str, incident_id: str) -> IncidentView:
         return self._ledger.read(lambda tx: _get(tx, tenant, incident_id))
 
     def acknowledge(
-        self, tenant: str, incident_id: str, *, if_version: int | None = None, **by: Unpack[By]
+        self, tenant: str, incident_id: str, *, if_version: int | None = None, **by: Unpack[Decision]
     ) -> IncidentView:
         """Somebody looks at it. Doing so twice is no harm; one that is resolved is refused."""
         return self._move(tenant, incident_id, "acknowledged", if_version, **by)
 
     def resolve(
-        self, tenant: str, incident_id: str, *, if_version: int | None = None, **by: Unpack[By]
+        self, tenant: str, incident_id: str, *, if_version: int | None = None, **by: Unpack[Decision]
     ) -> IncidentView:
         """It is over. What happens from now on is a new one."""
         return self._move(tenant, incident_id, "resolved", if_version, **by)
 
     def _move(
-        self, tenant: str, incident_id: str, state: str, if_version: int | None, **by: Unpack[By]
+        self, tenant: str, incident_id: str, state: str, if_version: int | None, **by: Unpack[Decision]
     ) -> IncidentView:
-        audit = said(**by)
+        audit = audit_fields(**by)
 
         def write(tx: ControlTx) -> IncidentView:
-            now = _get(tx, tenant, incident_id, " /* lock */")
+            now = _get(tx, tenant, incident_id, lock=True)
             check_version("incident", now.version, if_version)
             if now.state == state:
                 return now
@@ -128,9 +117,8 @@ class IncidentService:
         return self._ledger.write(write)
 
 
-def _get(tx: ControlTx, tenant: str, incident_id: str, mark: str = "") -> IncidentView:
-    words = f"SELECT {_INCIDENT.columns} FROM incidents WHERE incident_id = :id AND tenant = :tenant{mark}"
-    found = tx.execute(words, {"id": incident_id, "tenant": tenant})
-    if not found:
+def _get(tx: ControlTx, tenant: str, incident_id: str, lock: bool = False) -> IncidentView:
+    found = _INCIDENT.find(tx, lock=lock, incident_id=incident_id, tenant=tenant)
+    if found is None:
         raise NotFound(f"no incident {incident_id[:80]} of this tenant")
-    return _INCIDENT.of(found[0])
+    return found

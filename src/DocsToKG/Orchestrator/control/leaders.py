@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from secrets import token_hex
 
-from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.control.inputs import plain_name
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
@@ -47,6 +47,6 @@ class Leader:
 
     def leading(self) -> str | None:
         """Who holds the name now."""
-        words = "SELECT holder FROM leaders WHERE name = :name AND until_at > :now"
-        found = self._ledger.read(lambda tx: tx.execute(words, {"name": self.name, "now": tx.now_ms}))
+        statement = "SELECT holder FROM leaders WHERE name = :name AND until_at > :now"
+        found = self._ledger.read(lambda tx: tx.execute(statement, {"name": self.name, "now": tx.now_ms}))
         return str(found[0][0]) if found else None

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Unpack
 
-from DocsToKG.Orchestrator.control.operators import By, Said, said
-from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx, version_of
+from DocsToKG.Orchestrator.control.inputs import AuditFields, Decision, audit_fields
+from DocsToKG.Orchestrator.control.records import LedgerService
+from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx, version_of
 from DocsToKG.Orchestrator.ledger.policy_rows import MAINTENANCE
 from DocsToKG.Orchestrator.views import Timestamp, View
 
@@ -24,18 +25,15 @@ class MaintenanceStatus(View):
     since: Timestamp | None = None
 
 
-class MaintenanceService:
+class MaintenanceService(LedgerService):
     """The switch of one ledger."""
 
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
-
-    def on(self, **by: Unpack[By]) -> MaintenanceStatus:
-        audit = said(**by)
+    def on(self, **by: Unpack[Decision]) -> MaintenanceStatus:
+        audit = audit_fields(**by)
         return self._ledger.write(lambda tx: _switch(tx, True, audit))
 
-    def off(self, **by: Unpack[By]) -> MaintenanceStatus:
-        audit = said(**by)
+    def off(self, **by: Unpack[Decision]) -> MaintenanceStatus:
+        audit = audit_fields(**by)
         return self._ledger.write(lambda tx: _switch(tx, False, audit))
 
     def status(self) -> MaintenanceStatus:
@@ -52,7 +50,7 @@ class MaintenanceService:
             self._ledger.write(start)
 
 
-def _switch(tx: ControlTx, on: bool, audit: Said) -> MaintenanceStatus:
+def _switch(tx: ControlTx, on: bool, audit: AuditFields) -> MaintenanceStatus:
     before = _status(tx)
     tx.execute(
         "INSERT INTO settings (name, value, actor, reason, updated_at) VALUES (:name, :value, :actor, :reason, :now)"
@@ -70,8 +68,8 @@ def _switch(tx: ControlTx, on: bool, audit: Said) -> MaintenanceStatus:
 
 
 def _status(tx: ControlTx) -> MaintenanceStatus:
-    words = "SELECT value, actor, reason, updated_at FROM settings WHERE name = :name"
-    found = tx.execute(words, {"name": MAINTENANCE})
+    statement = "SELECT value, actor, reason, updated_at FROM settings WHERE name = :name"
+    found = tx.execute(statement, {"name": MAINTENANCE})
     if not found:
         return MaintenanceStatus(False)
     value, actor, reason, at = found[0]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.inputs import plain_name
 from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob, Conflict
 from DocsToKG.Orchestrator.ledger.control import ControlTx
@@ -20,7 +20,6 @@ MAX_LINES = 500
 MAX_ARTIFACTS = 1000
 _AT_ONCE = 100
 _CUT = " [cut]"
-_KIND = "pack-runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class PackRun(SignedView):
     ended_at: Timestamp | None
 
 
-_RUN = Record(PackRun)
+_RUN = Record(PackRun, "pack_runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def add(tx: ControlTx, row: Mapping[str, Any], actor: str) -> PackRun:
     )
     if not added:
         [known] = tx.execute(
-            f"SELECT {_RUN.columns} FROM pack_runs WHERE tenant = :tenant AND idempotency_key = :key",
+            f"{_RUN.select} WHERE tenant = :tenant AND idempotency_key = :key",
             {"tenant": row["tenant"], "key": row["key"]},
         )
         return _RUN.of(known)
@@ -107,26 +106,12 @@ def set_job(tx: ControlTx, pack_run_id: str, job_id: int) -> None:
 
 
 def find(tx: ControlTx, tenant: str, pack_run_id: str, lock: bool = False) -> PackRun | None:
-    rows = tx.execute(
-        f"SELECT {_RUN.columns} FROM pack_runs WHERE pack_run_id = :id AND tenant = :tenant"
-        + (" /* lock */" if lock else ""),
-        {"id": pack_run_id, "tenant": tenant},
-    )
-    return _RUN.of(rows[0]) if rows else None
+    return _RUN.find(tx, lock=lock, pack_run_id=pack_run_id, tenant=tenant)
 
 
 def page(tx: ControlTx, tenant: str, size: int, page_token: str | None) -> PackRunPage:
-    at, name = (2**62, "") if page_token is None else paging.position(_KIND, page_token, (int, str))
-    rows = tx.execute(
-        f"SELECT {_RUN.columns} FROM pack_runs WHERE tenant = :tenant"
-        " AND (created_at < :at OR (created_at = :at AND pack_run_id < :name))"
-        " ORDER BY created_at DESC, pack_run_id DESC LIMIT :limit",
-        {"tenant": tenant, "at": at, "name": name, "limit": size + 1},
-    )
-    shown = [_RUN.of(row) for row in rows[:size]]
-    last = shown[-1] if len(rows) > size else None
-    onward = None if last is None else paging.token(_KIND, round(last.created_at * 1000), last.pack_run_id)
-    return PackRunPage(shown, onward)
+    rows = _RUN.page(tx, "tenant = :tenant", {"tenant": tenant}, by="created_at", size=size, token=page_token)
+    return PackRunPage(*rows)
 
 
 def beat(tx: ControlTx, run: PackRun) -> None:
@@ -151,7 +136,7 @@ def end(tx: ControlTx, run: PackRun, state: str, actor: str, reason: str | None)
 def overdue(tx: ControlTx, missed: int, limit: int) -> list[PackRun]:
     """Runs that have begun and were not heard of for so many heartbeats, the longest silent first."""
     rows = tx.execute(
-        f"SELECT {_RUN.columns} FROM pack_runs WHERE ended_at IS NULL AND last_heartbeat_at IS NOT NULL"
+        f"{_RUN.select} WHERE ended_at IS NULL AND last_heartbeat_at IS NOT NULL"
         " AND last_heartbeat_at + heartbeat_s * :span < :now ORDER BY last_heartbeat_at LIMIT :limit /* lock */",
         {"span": missed * 1000, "now": tx.now_ms, "limit": limit},
     )
@@ -161,7 +146,7 @@ def overdue(tx: ControlTx, missed: int, limit: int) -> list[PackRun]:
 def checked_lines(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     if not 1 <= len(lines) <= MAX_LINES:
         raise BadJob(f"send between 1 and {MAX_LINES} lines at once")
-    return [(paging.plain_name("stream", stream, 32), _line(line)) for stream, line in lines]
+    return [(plain_name("stream", stream, 32), _line(line)) for stream, line in lines]
 
 
 def _line(text: str) -> str:

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.control import pack_run_rows, paging
+from DocsToKG.Orchestrator.control.inputs import plain_name
 from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
 from DocsToKG.Orchestrator.control.pack_run_rows import Artifact, LogLine, LogPage, PackRun, PackRunPage
 from DocsToKG.Orchestrator.control.tenants import refuse_blocked
@@ -72,13 +73,13 @@ class PackRunService:
         more = {"priority": priority, "project": project, "trace_context": trace_context}
         row = {
             "id": f"pr_{uuid4().hex}",
-            "tenant": paging.plain_name("tenant", tenant),
-            "project": None if project is None else paging.plain_name("project", project),
+            "tenant": plain_name("tenant", tenant),
+            "project": None if project is None else plain_name("project", project),
             "channel": hints.channel,
             "heartbeat_s": float(hints.heartbeat_s),
             "hints": json.dumps({"artifacts": list(hints.artifacts)}, sort_keys=True),
-            "correlation_id": None if correlation_id is None else paging.plain_name("correlation id", correlation_id),
-            "key": None if idempotency_key is None else paging.plain_name("idempotency key", idempotency_key),
+            "correlation_id": None if correlation_id is None else plain_name("correlation id", correlation_id),
+            "key": None if idempotency_key is None else plain_name("idempotency key", idempotency_key),
         }
 
         def write(tx: ControlTx) -> PackRun:
@@ -146,10 +147,10 @@ class PackRunService:
         """An artifact of the run. Where its bytes are given they must have the digest; the same name keeps its own."""
         row = {
             "id": pack_run_id,
-            "name": paging.plain_name("artifact name", name),
+            "name": plain_name("artifact name", name),
             "digest": _checked_digest(digest, content),
-            "uri": paging.plain_name("artifact URI", uri, 2048),
-            "mime": None if mime is None else paging.plain_name("media type", mime),
+            "uri": plain_name("artifact URI", uri, 2048),
+            "mime": None if mime is None else plain_name("media type", mime),
             "size": _checked_size(size, content),
         }
 
@@ -224,9 +225,9 @@ def _checked(hints: Hints) -> Hints:
     if len(hints.artifacts) > 1000:
         raise BadJob("a run names at most 1000 artifacts beforehand")
     for name in hints.artifacts:
-        paging.plain_name("artifact name", name)
+        plain_name("artifact name", name)
     if hints.channel is not None:
-        paging.plain_name("log channel", hints.channel)
+        plain_name("log channel", hints.channel)
     return hints
 
 

@@ -15,7 +15,6 @@ from DocsToKG.Orchestrator.errors import BadJob, BadPage
 DEFAULT_PAGE_SIZE = 50
 MAX_PAGE_SIZE = 500
 _MAX_TOKEN = 512
-_NAMES = 255
 
 
 def token(kind: str, *position: int | str) -> str:
@@ -57,14 +56,3 @@ def page_size(asked: int | None) -> int:
     if asked < 1:
         raise BadJob("page_size must be at least 1")
     return min(asked, MAX_PAGE_SIZE)
-
-
-def plain_name(field: str, value: str, most: int = _NAMES) -> str:
-    """A name that somebody gave: not empty, bounded, and of signs that can be stored."""
-    if not value.strip() or len(value) > most or "\0" in value:
-        raise BadJob(f"{field} must have between 1 and {most} characters")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise BadJob(f"{field} has a character that cannot be stored") from None
-    return value

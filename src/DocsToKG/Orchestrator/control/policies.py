@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Annotated, Any, Unpack
 
-from DocsToKG.Orchestrator.control.operators import By, Said, amount, said
-from DocsToKG.Orchestrator.control.paging import plain_name
-from DocsToKG.Orchestrator.control.records import Record, check_version
+from DocsToKG.Orchestrator.control.inputs import AuditFields, Decision, amount, audit_fields, plain_name
+from DocsToKG.Orchestrator.control.records import LedgerService, Record, check_version
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, Strategy
-from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
+from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
 from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View, json_names
 
 _RULED = (
@@ -52,23 +51,17 @@ class PolicyView(View):
     updated_at: Timestamp
 
 
-_POLICY = Record(PolicyView)
+_POLICY = Record(PolicyView, "quota_policies")
 
 
-class PolicyService:
+class PolicyService(LedgerService):
     """The policies of one ledger. They count for all tenants."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def list(self, enabled: bool | None = None) -> list[PolicyView]:
         """By priority, the highest first."""
-        words = (
-            f"SELECT {_POLICY.columns} FROM quota_policies WHERE :enabled IS NULL OR enabled = :enabled"
-            " ORDER BY priority DESC, policy_id"
-        )
+        statement = f"{_POLICY.select} WHERE :enabled IS NULL OR enabled = :enabled ORDER BY priority DESC, policy_id"
         wanted = {"enabled": None if enabled is None else int(enabled)}
-        return self._ledger.read(lambda tx: [_POLICY.of(row) for row in tx.execute(words, wanted)])
+        return self._ledger.read(lambda tx: [_POLICY.of(row) for row in tx.execute(statement, wanted)])
 
     def get(self, policy_id: str) -> PolicyView:
         return self._ledger.read(lambda tx: _get(tx, policy_id))
@@ -87,7 +80,7 @@ class PolicyService:
         priority: int = 0,
         job_type: str | None = None,
         enabled: bool = True,
-        **by: Unpack[By],
+        **by: Unpack[Decision],
     ) -> PolicyView:
         rules = _checked(
             {
@@ -97,7 +90,7 @@ class PolicyService:
                 "burst_multiplier": burst_multiplier, "priority": priority, "job_type": job_type, "enabled": enabled,
             }
         )  # fmt: skip
-        audit, policy_id = said(**by), f"pol_{token_hex(8)}"
+        audit, policy_id = audit_fields(**by), f"pol_{token_hex(8)}"
 
         def write(tx: ControlTx) -> PolicyView:
             [(count,)] = tx.execute("SELECT count(*) FROM quota_policies")
@@ -115,20 +108,20 @@ class PolicyService:
         return self._ledger.write(write)
 
     def update(
-        self, policy_id: str, changes: Mapping[str, Any], *, if_version: int | None = None, **by: Unpack[By]
+        self, policy_id: str, changes: Mapping[str, Any], *, if_version: int | None = None, **by: Unpack[Decision]
     ) -> PolicyView:
         """Write some of a policy's properties anew."""
         unknown = sorted(set(changes) - set(_RULED))
         if unknown:
             raise BadJob(f"a policy has no {unknown[0][:80]}")
-        audit = said(**by)
+        audit = audit_fields(**by)
 
         def write(tx: ControlTx) -> PolicyView:
             now = _locked(tx, policy_id, if_version)
             rules = _checked({name: getattr(now, name) for name in _RULED} | dict(changes))
-            words = ", ".join(f"{name} = :{name}" for name in _RULED)
+            statement = ", ".join(f"{name} = :{name}" for name in _RULED)
             tx.execute(
-                f"UPDATE quota_policies SET {words}, actor = :actor, reason = :reason, ticket = :ticket,"
+                f"UPDATE quota_policies SET {statement}, actor = :actor, reason = :reason, ticket = :ticket,"
                 " updated_at = :now, version = version + 1 WHERE policy_id = :policy_id",
                 {**rules, **audit, "policy_id": policy_id, "now": tx.now_ms},
             )
@@ -136,9 +129,9 @@ class PolicyService:
 
         return self._ledger.write(write)
 
-    def delete(self, policy_id: str, *, if_version: int | None = None, **by: Unpack[By]) -> None:
+    def delete(self, policy_id: str, *, if_version: int | None = None, **by: Unpack[Decision]) -> None:
         """Remove a policy, and with it what was held of its pool."""
-        audit = said(**by)
+        audit = audit_fields(**by)
 
         def write(tx: ControlTx) -> None:
             _locked(tx, policy_id, if_version)
@@ -150,20 +143,20 @@ class PolicyService:
         self._ledger.write(write)
 
 
-def _get(tx: ControlTx, policy_id: str, mark: str = "") -> PolicyView:
-    found = tx.execute(f"SELECT {_POLICY.columns} FROM quota_policies WHERE policy_id = :id{mark}", {"id": policy_id})
-    if not found:
+def _get(tx: ControlTx, policy_id: str, lock: bool = False) -> PolicyView:
+    found = _POLICY.find(tx, lock=lock, policy_id=policy_id)
+    if found is None:
         raise NotFound(f"no policy {policy_id[:80]}")
-    return _POLICY.of(found[0])
+    return found
 
 
 def _locked(tx: ControlTx, policy_id: str, if_version: int | None) -> PolicyView:
-    now = _get(tx, policy_id, " /* lock */")
+    now = _get(tx, policy_id, lock=True)
     check_version("policy", now.version, if_version)
     return now
 
 
-def _changed(tx: ControlTx, policy_id: str, event: str, detail: Mapping[str, Any], audit: Said) -> PolicyView:
+def _changed(tx: ControlTx, policy_id: str, event: str, detail: Mapping[str, Any], audit: AuditFields) -> PolicyView:
     tx.note(EVERY, event=event, detail={"policy": policy_id, **detail}, **audit)
     tx.rules_changed()
     return _get(tx, policy_id)

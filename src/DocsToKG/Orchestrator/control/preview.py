@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from DocsToKG.Orchestrator.control import quota_rows
-from DocsToKG.Orchestrator.control.operators import amount
+from DocsToKG.Orchestrator.control.inputs import amount
 from DocsToKG.Orchestrator.control.policies import proposed_policy
+from DocsToKG.Orchestrator.control.records import LedgerService
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.jobs import allocation as shares
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, TenantClaim
 from DocsToKG.Orchestrator.jobs.fair_share import Rules
 from DocsToKG.Orchestrator.jobs.quota import Quota
 from DocsToKG.Orchestrator.ledger import policy_rows
-from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
+from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
 from DocsToKG.Orchestrator.views import View
 
 _NEW = "proposed"
@@ -59,11 +60,8 @@ class QuotaPreview(View):
     over_by: int
 
 
-class PreviewService:
+class PreviewService(LedgerService):
     """Proposals for one ledger. Safe to share between threads."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def policy(
         self, rules: Mapping[str, Any], *, replaces: str | None = None, tenants: Sequence[TenantClaim] = ()

@@ -40,7 +40,7 @@ class QuotaView(View):
     updated_at: Timestamp
 
 
-QUOTA = Record(QuotaView)
+QUOTA = Record(QuotaView, "quotas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,30 +124,29 @@ class Schedulable(View):
 
 
 def stored(tx: ControlTx, tenant: str, job_type: str) -> QuotaView:
-    words = f"SELECT {QUOTA.columns} FROM quotas WHERE tenant = :tenant AND job_type = :job_type"
-    found = tx.execute(words, {"tenant": tenant, "job_type": job_type})
-    if not found:
+    found = QUOTA.find(tx, tenant=tenant, job_type=job_type)
+    if found is None:
         raise NotFound(f"tenant {tenant[:80]} has no quota for {job_type[:80]}")
-    return QUOTA.of(found[0])
+    return found
 
 
 def refuse_other_version(tx: ControlTx, tenant: str, job_type: str, if_version: int | None) -> None:
     """Version 0 means that there is no quota."""
     if if_version is None:
         return
-    words = "SELECT version FROM quotas WHERE tenant = :tenant AND job_type = :job_type /* lock */"
-    found = tx.execute(words, {"tenant": tenant, "job_type": job_type})
+    statement = "SELECT version FROM quotas WHERE tenant = :tenant AND job_type = :job_type /* lock */"
+    found = tx.execute(statement, {"tenant": tenant, "job_type": job_type})
     check_version("quota", found[0][0] if found else 0, if_version)
 
 
 def views_of(tx: ControlTx, tenant: str, job_type: str) -> list[QuotaView]:
     """The quotas that count: the tenant's own before those of every tenant."""
-    words = (
-        f"SELECT {QUOTA.columns} FROM quotas WHERE tenant IN (:tenant, '*') AND job_type IN (:job_type, '*')"
+    statement = (
+        f"{QUOTA.select} WHERE tenant IN (:tenant, '*') AND job_type IN (:job_type, '*')"
         " ORDER BY tenant = '*', job_type = '*'"
     )
     found: dict[str, QuotaView] = {}
-    for row in tx.execute(words, {"tenant": tenant, "job_type": job_type}):
+    for row in tx.execute(statement, {"tenant": tenant, "job_type": job_type}):
         found.setdefault(str(row[1]), QUOTA.of(row))
     return list(found.values())
 
@@ -198,8 +197,8 @@ def starts(tx: ControlTx, limits: Sequence[tuple[tuple[str, str], Quota]]) -> tu
     at: float | None = None
     for (tenant, job_type), quota in limits:
         values = {"tenant": tenant, "job_type": job_type}
-        words = "SELECT tokens, tokens_at FROM lanes WHERE tenant = :tenant AND job_type = :job_type"
-        rows = tx.execute(words, values)
+        statement = "SELECT tokens, tokens_at FROM lanes WHERE tenant = :tenant AND job_type = :job_type"
+        rows = tx.execute(statement, values)
         stored = Bucket(*rows[0]) if rows and rows[0][0] is not None else None
         bucket = quota_rules.filled(quota, stored, tx.now_ms)
         mine = quota_rules.starts_left(quota, bucket)
@@ -215,10 +214,10 @@ def locked_grants(tx: ControlTx, policy_id: str | None) -> dict[str, tuple[int, 
         tx.execute("SELECT policy_id FROM quota_policies WHERE policy_id = :id /* lock */", {"id": policy_id})
     else:
         values = {"name": EVERY, "job_type": "policy:-"}
-        words = (
+        statement = (
             "INSERT INTO lanes (tenant, job_type) VALUES (:name, :job_type) ON CONFLICT (tenant, job_type) DO NOTHING"
         )
-        tx.execute(words, values)
+        tx.execute(statement, values)
         tx.execute("SELECT tenant FROM lanes WHERE tenant = :name AND job_type = :job_type /* lock */", values)
     return grants(tx, policy_id)
 
@@ -233,10 +232,10 @@ def grants(tx: ControlTx, policy_id: str | None) -> dict[str, tuple[int, int]]:
 
 def held_of(tx: ControlTx, policy_id: str | None, tenant: str, job_type: str) -> tuple[int, int]:
     values = {"id": policy_id or _NO_POLICY, "tenant": tenant, "job_type": job_type}
-    words = (
+    statement = (
         "SELECT held, burst_used FROM quota_grants WHERE policy_id = :id AND tenant = :tenant AND job_type = :job_type"
     )
-    found = tx.execute(words, values)
+    found = tx.execute(statement, values)
     return (found[0][0], found[0][1]) if found else (0, 0)
 
 

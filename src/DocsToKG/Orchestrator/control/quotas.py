@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from DocsToKG.Orchestrator.control import quota_rows
-from DocsToKG.Orchestrator.control.operators import By, amount, said
-from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.control.inputs import Decision, amount, audit_fields, plain_name
 from DocsToKG.Orchestrator.control.policies import PolicyService
 from DocsToKG.Orchestrator.control.quota_rows import (
     Allocation,
@@ -49,8 +48,8 @@ class QuotaService:
 
     def list(self, tenant: str | None = None) -> list[QuotaView]:
         """All quotas, or those that a tenant has of its own."""
-        words = f"SELECT {quota_rows.QUOTA.columns} FROM quotas WHERE :tenant IS NULL OR tenant = :tenant"
-        found = self._ledger.read(lambda tx: tx.execute(f"{words} ORDER BY tenant, job_type", {"tenant": tenant}))
+        statement = f"{quota_rows.QUOTA.select} WHERE :tenant IS NULL OR tenant = :tenant"
+        found = self._ledger.read(lambda tx: tx.execute(f"{statement} ORDER BY tenant, job_type", {"tenant": tenant}))
         return [quota_rows.QUOTA.of(row) for row in found]
 
     def set(
@@ -62,13 +61,13 @@ class QuotaService:
         burst: int = 10,
         *,
         if_version: int | None = None,
-        **by: Unpack[By],
+        **by: Unpack[Decision],
     ) -> QuotaView:
         """Write a quota. With `if_version` only where that is the version there is; 0 means that there is none."""
         numbers = {"max_active": max_active, "max_per_hour": max_per_hour, "burst": burst}
         values: dict[str, object] = {name: amount(name, value) for name, value in numbers.items()}
         values |= {"tenant": plain_name("tenant", tenant), "job_type": plain_name("job_type", job_type)}
-        audit = said(**by)
+        audit = audit_fields(**by)
 
         def write(tx: ControlTx) -> QuotaView:
             quota_rows.refuse_other_version(tx, tenant, job_type, if_version)
@@ -87,8 +86,8 @@ class QuotaService:
 
         return self._ledger.write(write)
 
-    def remove(self, tenant: str, job_type: str, *, if_version: int | None = None, **by: Unpack[By]) -> None:
-        audit = said(**by)
+    def remove(self, tenant: str, job_type: str, *, if_version: int | None = None, **by: Unpack[Decision]) -> None:
+        audit = audit_fields(**by)
 
         def write(tx: ControlTx) -> None:
             quota_rows.stored(tx, tenant, job_type)

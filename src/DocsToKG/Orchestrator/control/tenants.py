@@ -9,11 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from DocsToKG.Orchestrator.control.operators import By, ByWithReason, Said, amount, said
-from DocsToKG.Orchestrator.control.paging import plain_name
-from DocsToKG.Orchestrator.control.records import Record, check_version
+from DocsToKG.Orchestrator.control.inputs import (
+    AuditFields,
+    Decision,
+    ReasonedDecision,
+    amount,
+    audit_fields,
+    plain_name,
+)
+from DocsToKG.Orchestrator.control.records import LedgerService, Record, check_version
 from DocsToKG.Orchestrator.errors import Refused
-from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.views import Timestamp, View
 
 _SHOWN = 10_000
@@ -33,34 +39,28 @@ class TenantView(View):
     updated_at: Timestamp | None = None
 
 
-_TENANT = Record(TenantView)
+_TENANT = Record(TenantView, "tenants")
 
 
-class TenantService:
+class TenantService(LedgerService):
     """The tenants of one ledger."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def get(self, tenant: str) -> TenantView:
         return self._ledger.read(lambda tx: _get(tx, tenant))
 
     def list(self, blocked: bool | None = None) -> list[TenantView]:
         """The tenants of which something was written, by name."""
-        words = (
-            f"SELECT {_TENANT.columns} FROM tenants WHERE :blocked IS NULL OR blocked = :blocked"
-            f" ORDER BY tenant LIMIT {_SHOWN}"
-        )
+        statement = f"{_TENANT.select} WHERE :blocked IS NULL OR blocked = :blocked ORDER BY tenant LIMIT {_SHOWN}"
         wanted = {"blocked": None if blocked is None else int(blocked)}
-        return self._ledger.read(lambda tx: [_TENANT.of(row) for row in tx.execute(words, wanted)])
+        return self._ledger.read(lambda tx: [_TENANT.of(row) for row in tx.execute(statement, wanted)])
 
-    def block(self, tenant: str, **by: Unpack[ByWithReason]) -> TenantView:
+    def block(self, tenant: str, **by: Unpack[ReasonedDecision]) -> TenantView:
         """Lease none of its jobs, and take no new ones."""
-        audit = said(**by)
+        audit = audit_fields(**by)
         return self._ledger.write(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), True, audit))
 
-    def unblock(self, tenant: str, **by: Unpack[By]) -> TenantView:
-        audit = said(**by)
+    def unblock(self, tenant: str, **by: Unpack[Decision]) -> TenantView:
+        audit = audit_fields(**by)
         return self._ledger.write(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), False, audit))
 
     def weigh(
@@ -71,7 +71,7 @@ class TenantService:
         priority: int = 0,
         fixed: int | None = None,
         if_version: int | None = None,
-        **by: Unpack[By],
+        **by: Unpack[Decision],
     ) -> TenantView:
         """How much a tenant counts for: its weight, its priority among tenants, and its fixed amount where one is."""
         values: dict[str, Any] = {
@@ -80,7 +80,7 @@ class TenantService:
             "priority": amount("priority", priority, least=-(10**9)),
             "fixed": None if fixed is None else amount("fixed", fixed),
         }
-        audit = said(**by)
+        audit = audit_fields(**by)
 
         def write(tx: ControlTx) -> TenantView:
             now = _locked(tx, tenant)
@@ -103,11 +103,11 @@ def refuse_blocked(tx: ControlTx, tenant: str) -> None:
     """Raise `Refused` for a tenant that is blocked, for those who would take jobs of it."""
     found = _get(tx, tenant)
     if found.blocked:
-        words = f": {found.blocked_reason}" if found.blocked_reason else ""
-        raise Refused(f"tenant {tenant[:80]} is blocked{words}", "tenant_blocked")
+        statement = f": {found.blocked_reason}" if found.blocked_reason else ""
+        raise Refused(f"tenant {tenant[:80]} is blocked{statement}", "tenant_blocked")
 
 
-def _set_blocked(tx: ControlTx, tenant: str, blocked: bool, audit: Said) -> TenantView:
+def _set_blocked(tx: ControlTx, tenant: str, blocked: bool, audit: AuditFields) -> TenantView:
     tx.execute(
         "INSERT INTO tenants (tenant, blocked, blocked_reason, updated_at) VALUES (:tenant, :blocked, :reason, :now)"
         " ON CONFLICT (tenant) DO UPDATE SET blocked = excluded.blocked, blocked_reason = excluded.blocked_reason,"
@@ -125,5 +125,4 @@ def _locked(tx: ControlTx, tenant: str) -> TenantView:
 
 
 def _get(tx: ControlTx, tenant: str) -> TenantView:
-    found = tx.execute(f"SELECT {_TENANT.columns} FROM tenants WHERE tenant = :tenant", {"tenant": tenant})
-    return _TENANT.of(found[0]) if found else TenantView(tenant)
+    return _TENANT.find(tx, tenant=tenant) or TenantView(tenant)

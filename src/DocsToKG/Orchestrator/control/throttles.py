@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Annotated, Any, Unpack
 
-from DocsToKG.Orchestrator.control.operators import By, Said, amount, said
-from DocsToKG.Orchestrator.control.paging import plain_name
-from DocsToKG.Orchestrator.control.records import Record
+from DocsToKG.Orchestrator.control.inputs import AuditFields, Decision, amount, audit_fields, plain_name
+from DocsToKG.Orchestrator.control.records import LedgerService, Record
 from DocsToKG.Orchestrator.control.workers.hosts import HostView
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.breakers import JOB_TYPE
 from DocsToKG.Orchestrator.ledger import breaker_rows
-from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.views import JsonFormat, Timestamp, View
 
 _SHOWN = 1000
@@ -50,7 +49,7 @@ class ThrottleView(View):
     lifted_by: str | None
 
 
-_THROTTLE = Record(ThrottleView)
+_THROTTLE = Record(ThrottleView, "throttles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +68,8 @@ class SourceView(View):
     works: int = 0
 
 
-class ThrottleService:
+class ThrottleService(LedgerService):
     """The throttles and sources of one ledger."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def apply(
         self,
@@ -84,7 +80,7 @@ class ThrottleService:
         pause: bool = False,
         max_active: int | None = None,
         expires_in_s: float | None = None,
-        **by: Unpack[By],
+        **by: Unpack[Decision],
     ) -> ThrottleView:
         """Hold back what fits: wholly (`pause`), or beyond `max_active` at once."""
         if pause == (max_active is not None):
@@ -96,22 +92,22 @@ class ThrottleService:
             "mode": "pause" if pause else "limit",
             "max_active": None if max_active is None else amount("max_active", max_active),
         }
-        audit, lasts_ms = said(**by), _lasting_ms(expires_in_s)
+        audit, lasts_ms = audit_fields(**by), _lasting_ms(expires_in_s)
         return self._ledger.write(lambda tx: _apply(tx, values, lasts_ms, audit))
 
-    def lift(self, tenant: str, throttle_id: str, **by: Unpack[By]) -> ThrottleView:
+    def lift(self, tenant: str, throttle_id: str, **by: Unpack[Decision]) -> ThrottleView:
         """Let go what a throttle held. Lifting it twice is no harm."""
-        audit = said(**by)
-        return self._ledger.write(lambda tx: _lift(tx, _get(tx, tenant, throttle_id, " /* lock */"), audit))
+        audit = audit_fields(**by)
+        return self._ledger.write(lambda tx: _lift(tx, _get(tx, tenant, throttle_id, lock=True), audit))
 
     def get(self, tenant: str, throttle_id: str) -> ThrottleView:
         return self._ledger.read(lambda tx: _get(tx, tenant, throttle_id))
 
     def list(self, tenant: str, active: bool = True) -> list[ThrottleView]:
         """The tenant's throttles, the last one first; `active` leaves out those that are over."""
-        words = _HOLDS if active else ":now = :now"
+        statement = _HOLDS if active else ":now = :now"
         statement = (
-            f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND {words}"
+            f"{_THROTTLE.select} WHERE tenant = :tenant AND {statement}"
             f" ORDER BY created_at DESC, throttle_id LIMIT {_SHOWN}"
         )
         return self._ledger.read(
@@ -123,22 +119,20 @@ class ThrottleService:
 
         def read(tx: ControlTx) -> Sequence[SourceView]:
             values = {"tenant": tenant, "now": tx.now_ms}
-            words = (
+            statement = (
                 f"SELECT name, state_json, updated_at FROM sources WHERE tenant = :tenant ORDER BY name LIMIT {_SHOWN}"
             )
-            kept = {name: (state, at) for name, state, at in tx.execute(words, values)}
-            holding = (
-                f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND source IS NOT NULL AND {_HOLDS}"
-            )
+            kept = {name: (state, at) for name, state, at in tx.execute(statement, values)}
+            holding = f"{_THROTTLE.select} WHERE tenant = :tenant AND source IS NOT NULL AND {_HOLDS}"
             held = [_THROTTLE.of(row) for row in tx.execute(holding, values)]
             names = sorted(set(kept) | {str(throttle.source) for throttle in held})
             return [_source(name, *kept.get(name, (None, None)), held) for name in names]
 
         return self._ledger.read(read)
 
-    def pause_source(self, tenant: str, name: str, **by: Unpack[By]) -> ThrottleView:
+    def pause_source(self, tenant: str, name: str, **by: Unpack[Decision]) -> ThrottleView:
         """Stop leasing for one source. Pausing it twice is one pause."""
-        audit, source = said(**by), plain_name("source", name)
+        audit, source = audit_fields(**by), plain_name("source", name)
 
         def write(tx: ControlTx) -> ThrottleView:
             _remember(tx, plain_name("tenant", tenant), source, None)
@@ -148,9 +142,9 @@ class ThrottleService:
 
         return self._ledger.write(write)
 
-    def resume_source(self, tenant: str, name: str, **by: Unpack[By]) -> Sequence[ThrottleView]:
+    def resume_source(self, tenant: str, name: str, **by: Unpack[Decision]) -> Sequence[ThrottleView]:
         """Lift every pause of the source; those that were lifted."""
-        audit = said(**by)
+        audit = audit_fields(**by)
         return self._ledger.write(lambda tx: [_lift(tx, held, audit) for held in _pauses(tx, tenant, name)])
 
     def source_seen(self, tenant: str, name: str, state: Mapping[str, Any]) -> None:
@@ -169,7 +163,7 @@ def _lasting_ms(expires_in_s: float | None) -> int | None:
     return math.ceil(expires_in_s * 1000)
 
 
-def _apply(tx: ControlTx, values: Mapping[str, Any], lasts_ms: int | None, audit: Said) -> ThrottleView:
+def _apply(tx: ControlTx, values: Mapping[str, Any], lasts_ms: int | None, audit: AuditFields) -> ThrottleView:
     throttle_id = f"thr_{token_hex(8)}"
     tx.execute(
         "INSERT INTO throttles (throttle_id, tenant, job_type, source, mode, max_active, origin, actor, reason, ticket,"
@@ -185,7 +179,7 @@ def _apply(tx: ControlTx, values: Mapping[str, Any], lasts_ms: int | None, audit
     return _get(tx, values["tenant"], throttle_id)
 
 
-def _lift(tx: ControlTx, held: ThrottleView, audit: Said) -> ThrottleView:
+def _lift(tx: ControlTx, held: ThrottleView, audit: AuditFields) -> ThrottleView:
     if held.lifted_at is not None:
         return held
     values = {"id": held.throttle_id, "now": tx.now_ms, "actor": audit["actor"]}
@@ -200,20 +194,19 @@ def _lift(tx: ControlTx, held: ThrottleView, audit: Said) -> ThrottleView:
     return _get(tx, held.tenant, held.throttle_id)
 
 
-def _get(tx: ControlTx, tenant: str, throttle_id: str, mark: str = "") -> ThrottleView:
-    words = f"SELECT {_THROTTLE.columns} FROM throttles WHERE throttle_id = :id AND tenant = :tenant{mark}"
-    found = tx.execute(words, {"id": throttle_id, "tenant": tenant})
-    if not found:
+def _get(tx: ControlTx, tenant: str, throttle_id: str, lock: bool = False) -> ThrottleView:
+    found = _THROTTLE.find(tx, lock=lock, throttle_id=throttle_id, tenant=tenant)
+    if found is None:
         raise NotFound(f"no throttle {throttle_id[:80]} of this tenant")
-    return _THROTTLE.of(found[0])
+    return found
 
 
 def _pauses(tx: ControlTx, tenant: str, source: str) -> list[ThrottleView]:
-    words = (
-        f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND source = :source AND job_type IS NULL"
+    statement = (
+        f"{_THROTTLE.select} WHERE tenant = :tenant AND source = :source AND job_type IS NULL"
         f" AND mode = 'pause' AND {_HOLDS} ORDER BY created_at"
     )
-    return [_THROTTLE.of(row) for row in tx.execute(words, {"tenant": tenant, "source": source, "now": tx.now_ms})]
+    return [_THROTTLE.of(row) for row in tx.execute(statement, {"tenant": tenant, "source": source, "now": tx.now_ms})]
 
 
 def _remember(tx: ControlTx, tenant: str, name: str, state: str | None) -> None:

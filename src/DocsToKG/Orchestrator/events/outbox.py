@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.control.inputs import plain_name
 from DocsToKG.Orchestrator.errors import NotFound
 from DocsToKG.Orchestrator.ledger import sql_files
 from DocsToKG.Orchestrator.ledger.base import HistoryRow
@@ -147,11 +147,11 @@ class Outbox:
 
     def due(self, target: str) -> bool:
         """Whether a claim would find something, without writing."""
-        words = (
+        statement = (
             "SELECT 1 FROM event_targets AS t WHERE t.name = :target AND t.next_at <= :now AND EXISTS ("
             f"SELECT 1 FROM events_outbox WHERE target = :target AND dead_at IS NULL AND {_FREE})"
         )
-        return bool(self._ledger.read(lambda tx: tx.execute(words, self._values(tx, target))))
+        return bool(self._ledger.read(lambda tx: tx.execute(statement, self._values(tx, target))))
 
     def claim(self, target: str, *, limit: int, hold_s: float) -> list[Waiting]:
         """The next events of a target, in order, claimed for `hold_s`; none while the target is in backoff.
@@ -237,20 +237,20 @@ class Outbox:
 
     def statuses(self) -> list[TargetStatus]:
         """Every target with what waits for it."""
-        words = (
+        statement = (
             "SELECT t.name, t.kind, t.tenant, t.types,"
             " (SELECT count(*) FROM events_outbox AS o WHERE o.target = t.name AND o.dead_at IS NULL),"
             " (SELECT min(o.at) FROM events_outbox AS o WHERE o.target = t.name AND o.dead_at IS NULL),"
             " (SELECT count(*) FROM events_outbox AS o WHERE o.target = t.name AND o.dead_at IS NOT NULL),"
             " t.sent, t.failures, t.next_at, t.last_sent_at, t.last_error FROM event_targets AS t ORDER BY t.name"
         )
-        rows = self._ledger.read(lambda tx: tx.execute(words))
+        rows = self._ledger.read(lambda tx: tx.execute(statement))
         return [TargetStatus(*row) for row in rows]
 
     def backlogs(self) -> list[Backlog]:
         """The backlog of every target, for metrics: counted up to a cap, and by index."""
         some = "SELECT 1 AS one FROM events_outbox AS o WHERE o.target = t.name AND o.dead_at"
-        words = (
+        statement = (
             "SELECT t.name,"
             f" (SELECT count(*) FROM ({some} IS NULL LIMIT {COUNTED}) AS w),"
             f" (SELECT count(*) FROM ({some} IS NOT NULL LIMIT {COUNTED}) AS d),"
@@ -261,7 +261,7 @@ class Outbox:
         def look(tx: ControlTx) -> list[Backlog]:
             return [
                 Backlog(name, int(waiting), int(dead), 0.0 if at is None else max(0.0, (tx.now_ms - at) / 1000))
-                for name, waiting, dead, at in tx.execute(words)
+                for name, waiting, dead, at in tx.execute(statement)
             ]
 
         return self._ledger.read(look)
@@ -271,12 +271,12 @@ class Outbox:
         state = "IS NOT NULL" if dead else "IS NULL"
         only = "" if target is None else " AND target = :target"
         where = f"id > :after AND dead_at {state}{only}"
-        words = f"SELECT {_COLUMNS} FROM events_outbox WHERE {where} ORDER BY id LIMIT :limit"
+        statement = f"SELECT {_COLUMNS} FROM events_outbox WHERE {where} ORDER BY id LIMIT :limit"
         values = {"after": after, "limit": limit, "target": target}
 
         def look(tx: ControlTx) -> list[Waiting]:
             _refuse_unknown(tx, target)
-            return [_waiting(row) for row in tx.execute(words, values)]
+            return [_waiting(row) for row in tx.execute(statement, values)]
 
         return self._ledger.read(look)
 
@@ -322,7 +322,12 @@ def _parts(ids: Sequence[int]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _waiting(row: Sequence[Any]) -> Waiting:
-    words: list[Any] = [0, *row[7:-1], "", bytes(row[-1]).hex()]  # the number and the hash before it are not asked for
-    words[5] /= 1000
+    fields: list[Any] = [
+        0,
+        *row[7:-1],
+        "",
+        bytes(row[-1]).hex(),
+    ]  # the number and the hash before it are not asked for
+    fields[5] /= 1000
     outbox_id, target, event_type, tries, next_at, dead_at, last_error = row[:7]
-    return Waiting(outbox_id, target, event_type, tries, next_at, dead_at, last_error, HistoryRow(*words))
+    return Waiting(outbox_id, target, event_type, tries, next_at, dead_at, last_error, HistoryRow(*fields))

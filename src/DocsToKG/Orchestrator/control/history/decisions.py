@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from DocsToKG.Orchestrator.control import paging
-from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
+from DocsToKG.Orchestrator.control.records import LedgerService
+from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
 from DocsToKG.Orchestrator.views import Timestamp, View
 
 _KIND = "actions"
@@ -46,11 +47,8 @@ class ActionPage(View):
     next_page_token: str | None
 
 
-class ActionService:
+class ActionService(LedgerService):
     """The decisions on one ledger. Safe to share between threads."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def list(
         self,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Unpack
 
 from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.inputs import ReasonedDecision
 from DocsToKG.Orchestrator.control.jobs.pages import JobQuery, last_of
 from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
 from DocsToKG.Orchestrator.control.jobs.views import JobView
-from DocsToKG.Orchestrator.control.operators import ByWithReason
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.jobs.status import OVER, JobStatus
@@ -77,14 +77,14 @@ class BulkService:
         found = self._found(tenant, action, query, int(last), MOST_COUNTED)
         return Preview(action, len(found.jobs), found.up_to is None, int(last), found.jobs[:_SAMPLE])
 
-    def cancel(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ByWithReason]) -> BulkResult:
+    def cancel(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ReasonedDecision]) -> BulkResult:
         """Call off those that are not over."""
         ids, rest = self._start(tenant, "cancel", query, up_to, **by)
         wanted = JobFilter(tenant=tenant, job_ids=ids)
         changed = self._ledger.cancel_many(wanted, **by) if ids else 0
         return BulkResult("cancel", changed, rest is not None, rest)
 
-    def retry(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ByWithReason]) -> BulkResult:
+    def retry(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ReasonedDecision]) -> BulkResult:
         """Queue those again that failed for good or ran out of time, with their attempts reset."""
         ids, rest = self._start(tenant, "retry", query, up_to, **by)
         states = (JobState.ERROR, JobState.TIMED_OUT)
@@ -94,7 +94,7 @@ class BulkService:
         return BulkResult("retry", changed, rest is not None, rest)
 
     def _start(
-        self, tenant: str, action: Action, query: JobQuery, up_to: int, **by: Unpack[ByWithReason]
+        self, tenant: str, action: Action, query: JobQuery, up_to: int, **by: Unpack[ReasonedDecision]
     ) -> tuple[list[int], int | None]:
         """The jobs to touch, and the last one that was not looked at."""
         if not by["reason"].strip():

@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from typing import Protocol, Unpack
 
 from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.inputs import Decision, ReasonedDecision, plain_name
 from DocsToKG.Orchestrator.control.jobs import pages, reads
 from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
 from DocsToKG.Orchestrator.control.jobs.views import (
@@ -22,7 +23,6 @@ from DocsToKG.Orchestrator.control.jobs.views import (
     lease_spans,
     metrics_of,
 )
-from DocsToKG.Orchestrator.control.operators import By, ByWithReason
 from DocsToKG.Orchestrator.control.tenants import refuse_blocked
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost
 from DocsToKG.Orchestrator.jobs.eligibility import Why
@@ -53,7 +53,7 @@ class JobService:
         a key that came with another payload before is a `Conflict`."""
         if not 1 <= len(jobs) <= MAX_SUBMIT:
             raise BadJob(f"submit between 1 and {MAX_SUBMIT} jobs at once")
-        paging.plain_name("tenant", tenant)
+        plain_name("tenant", tenant)
         ours = [replace(job, tenant=tenant) for job in jobs]
         digests = _digests(ours)
         self._ledger.read(lambda tx: _refuse_foreign(tx, tenant, ours, digests))
@@ -116,7 +116,7 @@ class JobService:
         size = paging.page_size(page_size)
         return self._ledger.read(lambda tx: reads.history(tx, tenant, job_id, size, page_token))
 
-    def cancel(self, tenant: str, job_id: int, **by: Unpack[ByWithReason]) -> JobView:
+    def cancel(self, tenant: str, job_id: int, **by: Unpack[ReasonedDecision]) -> JobView:
         """Call a job off. One that is over already stays as it is; its worker hears of it at the next renewal."""
         self.get(tenant, job_id)
         self._ledger.cancel(job_id, **by)
@@ -128,7 +128,7 @@ class JobService:
         job_id: int,
         priority: int = REPLAY_PRIORITY,
         trace_context: str | None = None,
-        **by: Unpack[ByWithReason],
+        **by: Unpack[ReasonedDecision],
     ) -> JobView:
         """Run an ended job once more as a copy: same payload and digest, high priority, and the way back to it."""
         if not by["reason"].strip():
@@ -158,7 +158,7 @@ class JobService:
         [answer] = self._ledger.enqueue_many([copy], actor=by["actor"])
         return self.get(tenant, answer.job_id)
 
-    def clear_lease(self, tenant: str, job_id: int, **by: Unpack[ByWithReason]) -> JobView:
+    def clear_lease(self, tenant: str, job_id: int, **by: Unpack[ReasonedDecision]) -> JobView:
         """Take a stuck job from its worker, whose later words are then refused; it may be leased again at once."""
         if not by["reason"].strip():
             raise BadJob("clearing a lease needs a reason")
@@ -181,7 +181,7 @@ class JobService:
         return self.list(tenant, query, page_size=page_size, page_token=page_token)
 
     def retry_dead_letters(
-        self, tenant: str, job_ids: Collection[int], **by: Unpack[ByWithReason]
+        self, tenant: str, job_ids: Collection[int], **by: Unpack[ReasonedDecision]
     ) -> Sequence[JobView]:
         """Queue dead letters again, as themselves and with their attempts reset. All of them, or none where one of
         them is no dead letter of this tenant."""
@@ -197,9 +197,9 @@ class JobService:
         self._ledger.retry_failed(job_ids=wanted, states=states, actor=by["actor"], reason=by["reason"])
         return [self.get(tenant, job_id) for job_id in wanted]
 
-    def _note(self, tenant: str, job_id: int, event: str, **by: Unpack[ByWithReason]) -> None:
-        said: By = {**by, "reason": by["reason"][:500]}
-        self._ledger.write(lambda tx: tx.note(tenant, job_id=job_id, event=event, **said))
+    def _note(self, tenant: str, job_id: int, event: str, **by: Unpack[ReasonedDecision]) -> None:
+        audit_fields: Decision = {**by, "reason": by["reason"][:500]}
+        self._ledger.write(lambda tx: tx.note(tenant, job_id=job_id, event=event, **audit_fields))
 
 
 def _digests(jobs: Sequence[NewJob]) -> dict[str, str]:

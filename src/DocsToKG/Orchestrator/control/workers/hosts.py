@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from DocsToKG.Orchestrator.control.paging import plain_name
-from DocsToKG.Orchestrator.control.records import Record
+from DocsToKG.Orchestrator.control.inputs import plain_name
+from DocsToKG.Orchestrator.control.records import LedgerService, Record
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger import breaker_rows
-from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.views import Timestamp, View
 
 MOST_ROWS = 500
@@ -98,7 +98,7 @@ class HostView(View):
     updated_at: Timestamp
 
 
-_HOST = Record(HostView)
+_HOST = Record(HostView, "source_hosts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,8 @@ class Orders(View):
     forced_closed: Mapping[str, str] = field(default_factory=dict)
 
 
-class SourceHostService:
+class SourceHostService(LedgerService):
     """The hosts of one ledger. Safe to share between threads."""
-
-    def __init__(self, ledger: ControlLedger) -> None:
-        self._ledger = ledger
 
     def report(
         self, tenant: str, worker_id: str, words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
@@ -151,10 +148,7 @@ class SourceHostService:
 
     def _read(self, tenant: str, source: str | None, most: int) -> list[HostView]:
         only = "" if source is None else " AND source = :source"
-        statement = (
-            f"SELECT {_HOST.columns} FROM source_hosts WHERE tenant = :tenant{only}"
-            f" ORDER BY updated_at DESC, source, host LIMIT {most}"
-        )
+        statement = f"{_HOST.select} WHERE tenant = :tenant{only} ORDER BY updated_at DESC, source, host LIMIT {most}"
         values = {"tenant": tenant} | ({} if source is None else {"source": source})
         return self._ledger.read(lambda tx: [_HOST.of(row) for row in tx.execute(statement, values)])
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from DocsToKG.Orchestrator.control.inputs import plain_name
 from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
-from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.workers import lease_rows
 from DocsToKG.Orchestrator.control.workers.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost

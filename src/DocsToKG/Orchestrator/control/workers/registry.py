@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.inputs import plain_name
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 from DocsToKG.Orchestrator.views import Timestamp, View
@@ -69,8 +70,8 @@ class WorkerService:
     ) -> None:
         """A worker has reported. What it says of itself replaces what it said before."""
         values = {
-            "tenant": paging.plain_name("tenant", tenant),
-            "worker": paging.plain_name("worker id", worker_id),
+            "tenant": plain_name("tenant", tenant),
+            "worker": plain_name("worker id", worker_id),
             "node": _short("node", node),
             "kind": _short("kind", kind),
             "version": _short("version", version),
@@ -111,7 +112,7 @@ class WorkerService:
 
 
 def _short(field: str, value: str | None) -> str | None:
-    return None if value is None else paging.plain_name(field, value)
+    return None if value is None else plain_name(field, value)
 
 
 def _info(info: Mapping[str, Any] | None) -> str:
