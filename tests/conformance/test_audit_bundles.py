@@ -104,7 +104,7 @@ def test_what_is_written_at_the_end_of_a_range_is_waited_for(clock: ManualClock,
 
     with SqliteLedger(tmp_path / "q.sqlite", clock=clock) as ledger, ThreadPoolExecutor(2) as threads:
         ledger.enqueue_many([NewJob("doi:10.1/x", {}, tenant="a")])
-        writing = threads.submit(ledger.change, write)
+        writing = threads.submit(ledger.write, write)
         assert begun.wait(30)
         clock.advance(1)
         exporting = threads.submit(bundle, ledger, start, ms(clock), tmp_path / "first", [A])

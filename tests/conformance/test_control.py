@@ -36,9 +36,9 @@ def weights(tx: ControlTx) -> dict[str, int]:
 
 def test_a_change_answers_and_is_seen_by_everyone(open_ledger: Open) -> None:
     one, other = open_ledger(), open_ledger()
-    assert one.change(lambda tx: weigh(tx, "a", 2)) == ("a", 2, 1)
-    assert one.change(lambda tx: weigh(tx, "a", 5)) == ("a", 5, 2)
-    assert other.look(weights) == {"a": 5}
+    assert one.write(lambda tx: weigh(tx, "a", 2)) == ("a", 2, 1)
+    assert one.write(lambda tx: weigh(tx, "a", 5)) == ("a", 5, 2)
+    assert other.read(weights) == {"a": 5}
 
 
 def test_ledger_time_is_given_in_milliseconds(open_ledger: Open) -> None:
@@ -63,9 +63,7 @@ def test_a_refused_change_leaves_nothing_behind_and_its_neighbours_stand(ledger:
             ledger.write(refused)
 
     threads = [threading.Thread(target=bad) for _ in range(4)]
-    threads += [
-        threading.Thread(target=ledger.change, args=(lambda tx, n=n: weigh(tx, f"good{n}", n),)) for n in (1, 2)
-    ]
+    threads += [threading.Thread(target=ledger.write, args=(lambda tx, n=n: weigh(tx, f"good{n}", n),)) for n in (1, 2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -158,16 +156,16 @@ def test_many_who_add_one_lose_none(open_ledger: Open) -> None:
 
 def test_looking_sees_one_moment_and_changes_nothing(open_ledger: Open) -> None:
     one, other = open_ledger(), open_ledger()
-    one.change(lambda tx: weigh(tx, "a", 1))
+    one.write(lambda tx: weigh(tx, "a", 1))
 
     def twice(tx: ControlTx) -> tuple[Any, Any]:
         first = weights(tx)
-        other.change(lambda inner: weigh(inner, "b", 1))
+        other.write(lambda inner: weigh(inner, "b", 1))
         return first, weights(tx)
 
-    before, after = one.look(twice)
+    before, after = one.read(twice)
     assert before == after == {"a": 1}
-    assert one.look(weights) == {"a": 1, "b": 1}
+    assert one.read(weights) == {"a": 1, "b": 1}
 
 
 def test_an_error_while_looking_leaves_the_ledger_usable(ledger: Any) -> None:

@@ -184,7 +184,7 @@ def test_no_secret_and_no_address_is_in_what_is_said(
         assert notifier.run_once() == 0
         [dead] = Outbox(ledger).list(dead=True)
         assert dead.last_error is not None
-        told = f"{dead.last_error} {caplog.text} {wanted!r} {Outbox(ledger).standings()}"
+        told = f"{dead.last_error} {caplog.text} {wanted!r} {Outbox(ledger).statuses()}"
     assert "dead after 1 tries" in caplog.text
     for secret in (SECRET, "path-token"):
         assert secret not in told

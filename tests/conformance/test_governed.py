@@ -211,8 +211,8 @@ def test_the_smaller_of_quota_and_share_counts(ledger: Any) -> None:
     status = quotas.status("a", "t")
     assert (status.effective, status.allocation.share, status.quotas[0].max_active, status.active) == (3, 10, 3, 3)
     seen = quotas.can_schedule("a", "t")
-    assert (seen.allowed, seen.blocked_by) == (False, "quota")
-    assert quotas.can_schedule("b", "t").allowed
+    assert (seen.can_schedule, seen.blocked_by) == (False, "quota")
+    assert quotas.can_schedule("b", "t").can_schedule
 
 
 def fail_many(ledger: Any, count: int) -> None:

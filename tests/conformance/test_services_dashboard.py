@@ -164,7 +164,7 @@ def test_a_reason_is_known_by_its_first_word(reason: str, token: str) -> None:
 def noted(ledger: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mapping[str, Any] | None]]:
     """The statements that are asked of the ledger from now on, with their values."""
     asked: list[tuple[str, Mapping[str, Any] | None]] = []
-    look = ledger.look
+    read = ledger.read
 
     def noting(make: Callable[[Any], Any]) -> Any:
         def with_notes(tx: Any) -> Any:
@@ -177,9 +177,9 @@ def noted(ledger: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mappi
             tx.execute = ask
             return make(tx)
 
-        return look(with_notes)
+        return read(with_notes)
 
-    monkeypatch.setattr(ledger, "look", noting)
+    monkeypatch.setattr(ledger, "read", noting)
     return asked
 
 

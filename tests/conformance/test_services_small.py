@@ -164,7 +164,7 @@ def test_a_word_that_could_not_be_written_is_written_the_next_time(
 
     workers = WorkerService(ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "change", busy)
+        patch.setattr(ledger, "write", busy)
         with pytest.raises(LedgerBusy):
             workers.seen("a", "w")
     workers.seen("a", "w")
@@ -250,14 +250,14 @@ def test_a_key_that_is_let_go_of_while_another_asks_is_taken_by_that_one(ledger:
         def __init__(self, tx: ControlTx) -> None:
             self.now_ms, self._tx, self._asked = tx.now_ms, tx, 0
 
-        def ask(self, statement: str, values: Any = None) -> Any:
+        def execute(self, statement: str, values: Any = None) -> Any:
             self._asked += 1
             if self._asked == 2:
                 self._tx.execute("DELETE FROM idempotency_keys")
             return self._tx.execute(statement, values)
 
     class Ledger:
-        def change(self, make: Callable[[Any], Any]) -> Any:
+        def write(self, make: Callable[[Any], Any]) -> Any:
             return ledger.write(lambda tx: make(LetsGo(tx)))
 
     assert IdempotencyService(cast(Any, Ledger())).remember("a", "/jobs", "k", "d2") is None

@@ -103,7 +103,7 @@ class NoRules:
 
     now_ms = 0
 
-    def ask(self, *words: Any) -> list[Any]:
+    def execute(self, *words: Any) -> list[Any]:
         return []
 
 

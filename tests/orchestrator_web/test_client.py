@@ -36,7 +36,8 @@ def remote(url):
 def test_a_job_goes_from_submission_to_its_result(service):
     made = service.enqueue({"doi": "10.1/a"}, artifactId="doi:10.1/a", correlationId="c")
     [lease] = service.lease("w", limit=5, wait_s=1)
-    assert (lease.job_id, lease.payload, lease.attempt, lease.correlation_id) == (made["id"], {"doi": "10.1/a"}, 1, "c")
+    assert (lease.job_id, lease.payload, lease.retry.attempt) == (made["id"], {"doi": "10.1/a"}, 1)
+    assert lease.provenance.correlation_id == "c"
     service.progress(lease.lease_id, "fetch", {"tried": 1})
     [renewal] = service.renew([lease.lease_id], lease_s=1200)
     assert renewal.state == "held"
