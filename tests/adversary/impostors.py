@@ -890,3 +890,35 @@ def an_editorial_about_the_paper_signed_by_one_of_its_authors() -> Made:
         *filler("i102", 3),
         f"In this issue: {w.PHASE.title}. https://doi.org/{w.PHASE.doi}", marks=[Mark("1190", 290, 34, 9)],
     )  # fmt: skip
+
+
+@impostor
+def the_abstract_of_a_paper_with_an_article_number() -> Made:
+    work = replace(
+        _NOTE, title="Response of reeds to saline floods in the Harwick delta", first_page=109, last_page=109
+    )
+    return work, sheet(
+        f"{work.journal} 2019, 42:109", *_headed(work), "Abstract|", *filler("i103", 2), "Keywords: reeds, salt, floods"
+    )  # fmt: skip
+
+
+@impostor
+def the_abstract_of_a_paper_whose_title_begins_as_a_letter_does() -> Made:
+    work = replace(_NOTE, title="Letter writing and reed cutting in the Harwick papers", first_page=88, last_page=97)
+    return work, sheet(*_headed(work), "Abstract|", *filler("i104", 2))
+
+
+@impostor
+def a_thesis_known_by_one_word_on_its_first_page() -> Made:
+    front = (
+        Block("University of Norrhavn", 14, align="center"), Block("Dissertation", 12, align="center"),
+        Block(w.LEDGERS.title, 18, True, "center"), Block(w.LEDGERS.names[0], align="center"),
+        Block(str(w.LEDGERS.year), align="center"), Block("Faculty of Humanities", align="center"),
+        Block("Supervised by Prof. H. Rautio and Dr J. Bredahl. Opponent: Prof. S. Lind of Ostmark.", align="center"),
+        Block("The work was done at the Department of History and at the archive of the port.", align="center"),
+        page_break(),
+    )  # fmt: skip
+    other = _other(w.LEDGERS, title="1. The port before the ledgers", authors=(), first_page=3, last_page=40, doi=None)
+    return w.LEDGERS, article(
+        other, "i105", leading_pages=front, leading=1, journal_line="", abstract=False, dates=False
+    )

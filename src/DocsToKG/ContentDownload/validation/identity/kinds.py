@@ -61,6 +61,8 @@ _SUPPLEMENT_NAMES = (
 _HEADINGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.SUPPLEMENT, _heading(
         _SUPPLEMENT_NAMES, r"supporting (?:online )?(?:information|materials?|data)",
+        r"supporting (?:text|figures|tables|methods|appendix)", r"si appendix",
+        r"supplemental? (?:document|protocol|appendix)", r"extended methods",
         r"(?:online|web|internet|technical|data) (?:supplement|appendix)", r"appendix s\d", r"supplement (?:of|to|for)",
         r"additional (?:file|material) \d?", r"(?:text|fig(?:ure|\.)?|table|file|data(?:set)?) s\d{1,2}\b",
         r"s\d{1,2} (?:text|fig(?:ure)?|table|appendix|protocol|methods?|file|data(?:set)?)",
@@ -161,6 +163,9 @@ _ANYWHERE: tuple[tuple[Kind, re.Pattern[str], int], ...] = (
         r"by (?:accessing|using|downloading) this (?:site|website|service|document),? you (?:agree|accept)"
         r"|these terms and conditions"), 20_000),
     (Kind.THESIS, re.compile(
+        r"^\W*(?:an? )?(?:(?:master|bachelor|ph\.? ?d|doctoral|licentiate)\W?s? )?(?:thesis|dissertation|masterarbeit"
+        r"|tesi di|memoire de|examensarbete|degree project|rapport de stage|afhandling)\b", re.MULTILINE), 1_500),
+    (Kind.THESIS, re.compile(
         r"(?:a |this )?(?:thesis|dissertation)[^.]{0,40} (?:submitted|presented|in partial)"
         r"|in partial fulfil?lment of the requirements"
         r"|for the (?:award of the )?degree of (?:doctor|master|bachelor)|inaugural-?dissertation|zur erlangung des"
@@ -170,19 +175,14 @@ _ANYWHERE: tuple[tuple[Kind, re.Pattern[str], int], ...] = (
 )  # fmt: skip
 # Cheaper to look for than the patterns, which few pages match.
 _HINTS: dict[Kind, tuple[str, ...]] = {
-    Kind.PREVIEW: (
-        "preview",
-        "purchase",
-        "full text",
-        "to read",
-        "to access",
-        "continue reading",
-        "not shown",
-        "not incl",
-    ),
+    Kind.PREVIEW: ("preview", "purchase", "full text", "to read", "to access", "continue reading", "not shown",
+        "not inc"),
     Kind.TERMS: ("by accessing", "by using", "by downloading", "these terms"),
-    Kind.THESIS: ("thes", "dissert", "fulfil", "degree of", "zur erlangung", "proefschrift", "diplomarbeit"),
-}
+    Kind.THESIS: (
+        "thes", "dissert", "arbeit", "tesi", "tese", "memoire", "examen", "project", "rapport", "afhand", "fulfil",
+        "degree of", "zur erlangung", "proefschrift",
+    ),
+}  # fmt: skip
 # Titles of works which are what the lists describe.
 _WORK_IS = re.compile(
     r"\b(?:retract|withdr|errat|corrig|correct|addend|expression of concern|front ?matter|back ?matter|contents\b"

@@ -22,9 +22,10 @@ from DocsToKG.ContentDownload.validation.normalization import (
 
 _SUBTITLE = re.compile(r"\s*[:?!—–]\s+|\.\s+|\s+-\s+")
 _ABOUT_ANOTHER = re.compile(
-    r"^\W*(?:author'?s?'? |publisher'?s?'? )?(?:correction|corrigend|errat|addend"
-    r"|retract|withdraw|expression of concern"
-    r"|repl(?:y|ies)\b|response\b|comments? on|in memoriam|obituar|editorial|letter\b|book reviews?\b|review of)"
+    r"^\W*(?:author'?s?'? |publisher'?s?'? )?(?:corrigend|errat|addend"
+    r"|(?:correction|retraction)(?: notice| note)?(?: to\b|:|$)"
+    r"|withdrawal(?: notice)?:|expression of concern|in memoriam|obituar|book reviews?(?::|$)|editorial(?::|$)"
+    r"|(?:reply|replies|response|rejoinder|rebuttal)(?: to\b|:|$)|letter(?: to the editor|:|$)|comments? (?:on\b|to\b))"
 )
 _NUMBER = re.compile(r"[A-Za-z]?(\d{1,6})")
 

@@ -428,8 +428,7 @@ def _without_umlauts(name: str) -> str:
 
 
 _GROUP = re.compile(
-    r"\b(?:collaboration|consortium|(?:study|working|research|writing) group|investigators|task force|committee|network"
-    r"|on behalf of|council|commission|society|initiative)\b"
+    r"\b(?:collaborations?|consortium|(?:study|working|research|writing) group|investigators|task force|on behalf of)\b"
 )
 
 
@@ -495,21 +494,17 @@ def printed_range(page: Page, known: KnownWork) -> bool | None:
 
 
 def prints_page_number(page: Page, number: str | None) -> bool:
-    """The number stands alone in a line at the edge of the page, or is its label."""
+    """The number stands alone in a line at the edge of the page, begins or ends its header, or is its label."""
     if not number:
         return False
     alone = [line.text.strip() for line in page.lines[:3] + page.lines[-3:]]
     if page.label == number or any(re.fullmatch(rf"\W*{re.escape(number)}\W*", text) for text in alone):
         return True
-    # The header or the footer begins or ends with it, or a line of the journal does.
-    cites = re.compile(rf"(?:\(\d{{4}}\)|\d[:;,]) ?(?:pp?\.? ?)?{re.escape(number)}$")
-    if any(len(text) <= _FURNITURE_CHARS and cites.search(fold(text)) for text in alone):
-        return True
-    edges = [line for at, line in enumerate(page.lines) if at == 0 or is_at_edge(page, at)]
-    around = re.compile(rf"^{re.escape(number)}\s|\s{re.escape(number)}$")
-    return len(number) > 1 and any(
-        len(line.text) <= _FURNITURE_CHARS and around.search(line.text.strip()) for line in edges
+    around = re.compile(
+        rf"^{re.escape(number)}\s|(?<!article)(?<!no\.)(?<!no)(?<!art\.)(?<![:;,])\s{re.escape(number)}$"
     )
+    edges = (text for at, text in enumerate(page.folded_lines) if at == 0 or is_at_edge(page, at))
+    return len(number) > 1 and any(len(text) <= _FURNITURE_CHARS and around.search(text.strip()) for text in edges)
 
 
 def is_at_edge(page: Page, index: int) -> bool:

@@ -30,7 +30,6 @@ YEARS_APART = 1  # between first publication online and the issue
 REFERENCE_ENTRIES = 3  # lines that look like entries, where no heading says so
 WHOLE_SHARE = 0.5  # of the pages of the printed range; a manuscript has more pages than its article, hardly fewer
 MIN_RANGE = 4
-SHORT_RANGE = 2  # pages of a paper that may have no references
 NOTICE_PAGES = 4  # an erratum, obituary or reply that is the work has hardly more
 LARGEST_PAGE = 9_999  # beyond are the numbers of articles
 SERIES_YEARS = 6  # from a working paper to its publication

@@ -13,7 +13,7 @@ from enum import StrEnum
 from DocsToKG.ContentDownload.validation.identity import thresholds
 from DocsToKG.ContentDownload.validation.identity.kinds import is_cover
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.positions import printed_range, prints_page_number
+from DocsToKG.ContentDownload.validation.identity.positions import prints_page_number
 from DocsToKG.ContentDownload.validation.normalization import fold, script_of
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Page
 
@@ -103,6 +103,8 @@ _WEB_PAGE = re.compile(
 def _ends_by_pages(known: KnownWork, document: DocumentText, title_page: int) -> str | None:
     """A paper without references is whole when its pages bear the numbers of its range, or when it is short by its own
     title and not a page of the web."""
+    if (cover := document.page(title_page)) is not None and is_cover(cover):
+        title_page += 1
     count = document.page_count - title_page + 1
     first, last = document.page(title_page), document.page(document.page_count)
     before = [page for page in document.pages if page.number < title_page]
@@ -113,10 +115,10 @@ def _ends_by_pages(known: KnownWork, document: DocumentText, title_page: int) ->
     if known.page_range is not None:
         begin, end = known.page_range
         expected = end - begin + 1
-        is_numbered = end <= thresholds.LARGEST_PAGE and (
-            prints_page_number(first, str(begin)) or printed_range(first, known) is True
-        )
-        if expected > thresholds.SHORT_RANGE:
+        # The number of an article may stand for both pages.
+        is_numbered = end <= thresholds.LARGEST_PAGE and (expected > 1 or begin > 1)
+        is_numbered = is_numbered and prints_page_number(first, str(begin))
+        if expected > 1:
             is_numbered = is_numbered and prints_page_number(last, str(end))
         if is_numbered and expected <= count <= expected + 1:
             return f"pages: numbered {begin} to {end}"
