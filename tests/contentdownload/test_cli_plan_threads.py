@@ -8,7 +8,7 @@ import time
 from tests.contentdownload.search_bench import Source, bench
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.cli.plan import looked_up
+from DocsToKG.ContentDownload.runner.planning import looked_up
 
 
 def test_who_stops_reading_plans_ends_the_look_ups_first() -> None:

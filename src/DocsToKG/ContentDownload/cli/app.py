@@ -6,7 +6,6 @@ A command lives in the module of its noun, and imports what it needs when it run
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
 
 import typer
 
@@ -27,6 +26,7 @@ from DocsToKG.ContentDownload.cli.catalog import attest, export, files, unproved
 from DocsToKG.ContentDownload.cli.group import EXIT_CODES_HELP, CommandGroup
 from DocsToKG.ContentDownload.cli.queue import cancel, imports, jobs, stats
 from DocsToKG.ContentDownload.cli.queue import run as queue
+from DocsToKG.Orchestrator.cli.options import root_options
 
 Command = Callable[..., None]
 
@@ -35,23 +35,6 @@ HELP = (
     "Start here: content demo. Then: content pull 10.1371/journal.pone.0262026 --out corpus. "
     "contentdownload is the same program."
 )
-
-
-def _version(is_wanted: bool) -> None:
-    if is_wanted:
-        from DocsToKG.core.product import product_version
-
-        typer.echo(f"DocsToKG ContentDownload {product_version()}")
-        raise typer.Exit
-
-
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-) -> None:
-    """Read by `CommandGroup`."""
 
 
 def _name(command: Command) -> str:
@@ -78,7 +61,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: the decorated one takes longer than everything else together
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.callback(help=HELP)(_options)
+app.callback(help=HELP)(root_options)
 for _command in (pull.pull, pull.resume, plan.plan, report.report):
     app.command(_name(_command))(_command)
 catalog_app = _group(

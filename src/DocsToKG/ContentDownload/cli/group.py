@@ -28,6 +28,7 @@ EXIT_CODES_HELP = (
 class CommandGroup(command_line.CommandGroup):
     """A group of commands; what was given wrongly is wrong usage."""
 
+    title: ClassVar[str] = "ContentDownload"
     shown_errors: ClassVar[tuple[type[Exception], ...]] = ()
 
     def exit_code(self, error: Exception) -> int:

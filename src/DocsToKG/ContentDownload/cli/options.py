@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from DocsToKG.Orchestrator.cli.options import JsonOption as JsonOption
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
@@ -139,7 +141,6 @@ def given(settings: Mapping[str, Any]) -> dict[str, Any]:
 ConfigOption = Annotated[
     str | None, typer.Option("--config", "-c", metavar="FILE", help="Settings, as YAML or JSON.", callback=_is_there)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
 JsonDocument = Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--json", help="For programs: a line of JSON per work.")]
 JsonOfPull = Annotated[

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,13 +24,9 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.fallback.search_state import SearchState
     from DocsToKG.ContentDownload.inputs import InputLine
-    from DocsToKG.ContentDownload.pipeline import ResolverPipeline
     from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
 
-    Candidates = tuple[list[tuple[str, DownloadPlan]], SearchState]
-
 TYPICAL_BYTES = 1_500_000  # of a paper as PDF; used where no source announces a size
-_AT_ONCE = 8
 _COLUMNS = ("tier", "source", "evidence", "version", "license", "host_type", "size", "remark", "url")
 
 
@@ -75,43 +67,19 @@ def plan(
     """
     from DocsToKG.ContentDownload.cli.pull import read
     from DocsToKG.ContentDownload.config.loader import load_config
+    from DocsToKG.ContentDownload.runner.planning import joined_with_index, with_planning_cache
 
     settings = papers.settings()
     cfg = load_config(config, settings)
     if cfg.index.path is None or ask:
-        cfg = _with_own_cache(load_settings(config, settings))
-        print_plans(cfg, _joined(cfg, read(sources)), as_json=as_json)
+        cfg = with_planning_cache(load_settings(config, settings))
+        print_plans(cfg, joined_with_index(cfg, read(sources)), as_json=as_json)
         return
     if "filters" in settings or "download" in settings:
         raise typer.BadParameter("filters and formats are judged work by work: give --ask with them")
     if not sources:
         raise typer.BadParameter("nothing to plan: give identifiers, files, or - for standard input")
     plan_from_index(cfg, sources, as_json=as_json)
-
-
-def _joined(cfg: ContentDownloadConfig, lines: Iterable[InputLine]) -> Iterable[InputLine]:
-    """The lines, joined with the index where one is configured."""
-    if cfg.index.path is None:
-        return lines
-    from DocsToKG.ContentDownload.index.engine import Limits
-    from DocsToKG.ContentDownload.index.joining import joined
-
-    return joined(lines, Path(cfg.index.path).expanduser(), limits=Limits(cfg.index.memory_bytes))
-
-
-def _with_own_cache(cfg: ContentDownloadConfig) -> ContentDownloadConfig:
-    """A look needs no folder of a run: what services answered is kept with the user's other caches, where it can be."""
-    if cfg.hishel.base_path != type(cfg.hishel)().base_path:
-        return cfg
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "docstokg" / "plan"
-    changed: dict[str, object] = {"base_path": str(root / "http"), "sqlite_path": str(root / "http.sqlite")}
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        if not os.access(root, os.W_OK):
-            raise PermissionError(root)
-    except OSError:  # a home that cannot be written, as in many containers
-        changed = {"enabled": False}
-    return cfg.model_copy(update={"hishel": cfg.hishel.model_copy(update=changed)})
 
 
 def print_plans(
@@ -125,6 +93,7 @@ def print_plans(
     """The candidates of every work of the lines or of the query, then what they come to. Writes no record."""
     from DocsToKG.ContentDownload.bootstrap import open_planning
     from DocsToKG.ContentDownload.config.filters import Filters
+    from DocsToKG.ContentDownload.runner.planning import looked_up
     from DocsToKG.ContentDownload.runner.query_pages import QueryPages
 
     filters, total = Filters.of(cfg.filters), _Sum()
@@ -156,25 +125,6 @@ def _usable(lines: Iterable[InputLine], total: _Sum) -> Iterator[WorkArtifact]:
             typer.echo(f"line {line.line_no}: {printable(line.problem)}", err=True)
         elif line.duplicate_of is None:
             yield line.work
-
-
-def looked_up(pipeline: ResolverPipeline, works: Iterable[WorkArtifact]) -> Iterator[tuple[WorkArtifact, Candidates]]:
-    """The candidates of the works, in their order; several works are looked up at the same time."""
-    pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="plan")
-    asked: deque[tuple[WorkArtifact, Future[Candidates]]] = deque()
-    try:
-        for work in works:
-            asked.append((work, pool.submit(pipeline.candidates, work)))
-            if len(asked) >= _AT_ONCE:
-                first, found = asked.popleft()
-                yield first, found.result()
-        while asked:
-            first, found = asked.popleft()
-            yield first, found.result()
-    finally:
-        # Who is still looking must be done before the network is closed under it.
-        pipeline.close()
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _row(tier: str, plan: DownloadPlan, work: WorkArtifact, filters: Filters) -> dict[str, Any]:

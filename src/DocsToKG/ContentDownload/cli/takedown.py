@@ -6,27 +6,23 @@ A command parses, calls, prints. `content takedown ID` is short for `content tak
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog.folder import folder_settings
+from DocsToKG.ContentDownload.cli.catalog.folder import folder_settings, locked, shared_record
 from DocsToKG.ContentDownload.cli.group import CommandGroup, ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, RunOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
-    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.maintenance.removal import Removal
     from DocsToKG.ContentDownload.maintenance.takedown_sync import TakedownSync
     from DocsToKG.ContentDownload.maintenance.takedowns import Takedown
-
-_PATIENCE_S = 10.0  # with a server that is away
 
 
 class TakedownGroup(CommandGroup):
@@ -129,19 +125,6 @@ def undo(key: Key, run: RunOption = Path("."), config: ConfigOption = None, as_j
         typer.echo(f"{printable(entry.doc_id)} is no longer refused; content pull downloads it.")
 
 
-@contextmanager
-def shared_record(cfg: ContentDownloadConfig) -> Iterator[SharedRecord | None]:
-    """The record that other machines share, if any do."""
-    from DocsToKG.ContentDownload.bootstrap import open_shared
-
-    shared = open_shared(cfg, patience_s=_PATIENCE_S)
-    try:
-        yield shared
-    finally:
-        if shared is not None:
-            shared.close()
-
-
 def _share(shared: SharedRecord | None) -> TakedownSync | None:
     if shared is None:
         return None
@@ -157,30 +140,8 @@ def _open(run: Path, config: str | None) -> Iterator[Removal]:
     from DocsToKG.core.clock import SystemClock
 
     cfg = folder_settings(run, config=config)
-    with held(cfg) as own, shared_record(own) as shared:
+    with locked(cfg) as own, shared_record(own) as shared:
         yield open_removal(own, clock=SystemClock(), shared=shared)
-
-
-@contextmanager
-def held(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
-    """The folder, locked so that no run writes to it at the same time. When a worker has locked it and neither record
-    nor files are in it, another folder serves: the worker reads the takedown from the record within seconds."""
-    from DocsToKG.ContentDownload.catalog.paths import MANIFEST
-    from DocsToKG.ContentDownload.errors import FolderInUse
-    from DocsToKG.ContentDownload.run_folder import RunFolder
-
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(RunFolder(Path(cfg.telemetry.manifest_path).parent))
-        except FolderInUse:
-            if cfg.catalog.url is None or cfg.storage.backend == "fs":
-                raise
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="takedown-")))
-            elsewhere = cfg.telemetry.model_copy(update={"manifest_path": str(folder / MANIFEST)})
-            catalog = cfg.catalog.model_copy(update={"path": None})
-            cfg = cfg.model_copy(update={"telemetry": elsewhere, "catalog": catalog})
-            stack.enter_context(RunFolder(folder))
-        yield cfg
 
 
 def _one_line(text: str) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from DocsToKG.Orchestrator.cli import audit, events, jobs, keys, service, tokens
-from DocsToKG.Orchestrator.cli.options import CommandGroup
+from DocsToKG.Orchestrator.cli.options import CommandGroup, root_options
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -25,21 +23,4 @@ app.add_typer(tokens.app, name="token")
 app.add_typer(events.app, name="events")
 audit.app.add_typer(keys.app, name="keys")
 app.add_typer(audit.app, name="audit")
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        from DocsToKG.core.product import product_version
-
-        typer.echo(f"DocsToKG Orchestrator {product_version()}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-) -> None:
-    """Read by `CommandGroup`."""
+app.callback()(root_options)

@@ -39,6 +39,23 @@ ServerFile = Annotated[
 ]
 
 
+def _print_version(ctx: typer.Context, is_wanted: bool) -> None:
+    if is_wanted:
+        from DocsToKG.core.product import product_version
+
+        typer.echo(f"DocsToKG {getattr(ctx.command, 'title', '')} {product_version()}")
+        raise typer.Exit
+
+
+def root_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Options before the command; `CommandGroup` reads them."""
+
+
 class CommandFailed(Exception):
     """The command cannot do what it was told. The message says why, and what to do."""
 
@@ -47,6 +64,7 @@ class CommandGroup(TyperGroup):
     """Commands of a program. An error is one message on standard error and an exit code, without a traceback and
     without a value that could be a secret; lost output is `core.streams`' business."""
 
+    title: ClassVar[str] = "Orchestrator"
     # Errors of the standard library whose text is written by us.
     shown_errors: ClassVar[tuple[type[Exception], ...]] = (ValueError,)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +25,7 @@ from DocsToKG.ContentDownload.cli.catalog.folder import (
     looked_at,
     open_catalog,
     place_of_files,
+    shared_record,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption, FileThreads, JsonOption, Quiet, RunOption, TrustOption
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.maintenance.verification import Findings
 
 _SHOWN = 50
-_PATIENCE_S = 10.0  # with a server that is away
 
 
 def verify(
@@ -207,17 +207,15 @@ def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool,
 
 def _note(cfg: ContentDownloadConfig, run: Path, findings: Findings) -> None:
     """Mark the findings in the record, so that the report counts them and the next run repairs them."""
-    from DocsToKG.ContentDownload.bootstrap import open_shared
     from DocsToKG.ContentDownload.maintenance.verification import mark, mark_shared
     from DocsToKG.ContentDownload.run_folder import record_of
     from DocsToKG.core.clock import SystemClock
 
-    shared = open_shared(cfg, patience_s=_PATIENCE_S)
-    if shared is not None:
-        with closing(shared):
+    with shared_record(cfg) as shared:
+        if shared is not None:
             mark_shared(shared, findings, clock=SystemClock())
-    elif not mark(record_of(run), findings, clock=SystemClock()):
-        typer.echo("The record cannot be written: a report will not count what was found.", err=True)
+        elif not mark(record_of(run), findings, clock=SystemClock()):
+            typer.echo("The record cannot be written: a report will not count what was found.", err=True)
 
 
 def _progress(quiet: bool) -> Callable[[Findings], None]:

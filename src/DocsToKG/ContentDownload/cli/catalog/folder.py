@@ -5,8 +5,10 @@ Imports the rest when a command runs.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -15,10 +17,12 @@ from DocsToKG.ContentDownload.cli.tables import printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.selection import Selection
+    from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
     from DocsToKG.ContentDownload.catalog.store import Catalog
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 
 
+PATIENCE_S = 10.0  # for a server that does not answer
 DbOption = Annotated[
     Path | None, typer.Option("--db-path", metavar="FILE", help="The record itself, instead of --run.")
 ]
@@ -130,6 +134,41 @@ def folder_settings(run: Path, *, asking: bool = False, config: str | None = Non
         saved = RunFolder(run).saved()
         file, settings = saved.config_file, merge(saved.overrides, settings if saved.movable else {})
     return load_settings(file, settings) if asking else load_config(file, settings)
+
+
+@contextmanager
+def shared_record(cfg: ContentDownloadConfig) -> Iterator[SharedRecord | None]:
+    """The record that other machines share, if any do."""
+    from DocsToKG.ContentDownload.bootstrap import open_shared
+
+    shared = open_shared(cfg, patience_s=PATIENCE_S)
+    try:
+        yield shared
+    finally:
+        if shared is not None:
+            shared.close()
+
+
+@contextmanager
+def locked(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
+    """The folder, locked so that no run writes to it at the same time. When a worker has locked it and neither record
+    nor files are in it, another folder serves: the worker reads the takedown from the record within seconds."""
+    from DocsToKG.ContentDownload.catalog.paths import MANIFEST
+    from DocsToKG.ContentDownload.errors import FolderInUse
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(RunFolder(Path(cfg.telemetry.manifest_path).parent))
+        except FolderInUse:
+            if cfg.catalog.url is None or cfg.storage.backend == "fs":
+                raise
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="takedown-")))
+            elsewhere = cfg.telemetry.model_copy(update={"manifest_path": str(folder / MANIFEST)})
+            catalog = cfg.catalog.model_copy(update={"path": None})
+            cfg = cfg.model_copy(update={"telemetry": elsewhere, "catalog": catalog})
+            stack.enter_context(RunFolder(folder))
+        yield cfg
 
 
 def is_run_folder(run: Path) -> bool:

@@ -10,13 +10,14 @@ import typer
 
 from DocsToKG.ContentDownload.cli.catalog.folder import (
     folder_settings,
+    locked,
     names_for,
     open_catalog,
     place_of_files,
+    shared_record,
 )
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, RunOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
-from DocsToKG.ContentDownload.cli.takedown import held, shared_record
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.unproved import UnprovedFile
@@ -118,7 +119,7 @@ def _settle(cfg: ContentDownloadConfig, chosen: Sequence[tuple[str, str]], *, ac
     from DocsToKG.core.clock import SystemClock
 
     done = []
-    with held(cfg) as own, shared_record(own) as shared, open_catalog(own, shared) as catalog:
+    with locked(cfg) as own, shared_record(own) as shared, open_catalog(own, shared) as catalog:
         settling = open_settling(own, catalog, clock=SystemClock(), shared=shared)
         for file in catalog.unproved():
             if (file.doc_id, file.sha256) not in chosen:
