@@ -160,7 +160,7 @@ class FallbackOrchestrator:
         self, sources: Sequence[Source], parallel: int, state: SearchState, call: Call
     ) -> Found | None:
         """Run the applicable sources in parallel; a single one runs without a race."""
-        able = [source for source in sources if self._is_able(source, state, call)]
+        able = self._applicable(sources, state, call)
         if len(able) < 2:
             return await self._try_source(self._ask(able[0], state, call)) if able else None
         versions = VersionRace(self._clock)
@@ -175,12 +175,16 @@ class FallbackOrchestrator:
     def _ask(self, source: Source, state: SearchState, call: Call, versions: VersionRace | None = None) -> _Ask:
         return _Ask(*source, state, call, state.next_position(), self._clock.monotonic(), versions)
 
-    def _is_able(self, source: Source, state: SearchState, call: Call) -> bool:
-        """Whether the source applies. A missing key or contact address is recorded, an inapplicable work is not."""
-        why_not = self._why_not(source, state, call)
-        if why_not is not None and why_not.startswith(_LACKS):
-            self._tell(self._ask(source, state, call), SourceOutcome.SKIPPED, why_not)
-        return why_not is None
+    def _applicable(self, sources: Sequence[Source], state: SearchState, call: Call) -> list[Source]:
+        """The sources that can be queried. A missing key or contact address is recorded, other reasons are not."""
+        found = []
+        for source in sources:
+            why_not = self._why_not(source, state, call)
+            if why_not is None:
+                found.append(source)
+            elif why_not.startswith(_LACKS):
+                self._tell(self._ask(source, state, call), SourceOutcome.SKIPPED, why_not)
+        return found
 
     def _why_not(self, source: Source, state: SearchState, call: Call) -> str | None:
         """Why a source does not apply; an exception counts as a reason."""

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from DocsToKG.ContentDownload.index.engine import Database, explained, filled, listed, quoted, statement
-from DocsToKG.ContentDownload.index.files import atomic_file, digest_of
-from DocsToKG.ContentDownload.index.manifest import IndexFile
+from DocsToKG.ContentDownload.index.manifest import IndexFile, atomic_file, digest_of
 from DocsToKG.ContentDownload.index.parts import Part, on_disk
 from DocsToKG.ContentDownload.index.scatter import table_of
 from DocsToKG.ContentDownload.index.sources import SOURCES

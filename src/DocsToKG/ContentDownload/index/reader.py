@@ -26,8 +26,7 @@ from DocsToKG.ContentDownload.index.engine import (
     quoted,
     statement,
 )
-from DocsToKG.ContentDownload.index.files import digest_of
-from DocsToKG.ContentDownload.index.manifest import Manifest, read_manifest, reading
+from DocsToKG.ContentDownload.index.manifest import Manifest, digest_of, read_manifest, reading
 from DocsToKG.ContentDownload.index.sources import SOURCES
 
 _BATCH = 20_000  # names that are handed to the database at once

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from DocsToKG.ContentDownload.index.bad_lines import Reasons, added, bad_lines_of
 from DocsToKG.ContentDownload.index.engine import Database, explained, filled, listed, quoted, statement
-from DocsToKG.ContentDownload.index.files import atomic_folder
+from DocsToKG.ContentDownload.index.manifest import atomic_folder
 from DocsToKG.ContentDownload.index.parts import Part, form_of, on_disk
 from DocsToKG.ContentDownload.index.sources import SOURCES, relation_of, rows_of
 from DocsToKG.core.digest import canonical_json, sha256_hex

@@ -10,6 +10,7 @@ import csv
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from DocsToKG.ContentDownload.inputs.entries import (
     IDENTIFYING,
@@ -50,11 +51,10 @@ def read_table(lines: Iterable[Line], *, delimiter: str | None = None) -> Iterat
         yield from _by_looks(first, rows)
 
 
-class _Row:
-    def __init__(self, number: int, cells: list[str], problem: str | None = None) -> None:
-        self.number = number
-        self.cells = cells
-        self.problem = problem
+class _Row(NamedTuple):
+    number: int
+    cells: list[str]
+    problem: str | None = None
 
     @property
     def text(self) -> str:
