@@ -34,7 +34,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove
 from DocsToKG.ContentDownload.validation.forms import PDF
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.verdict import NOWHERE
+from DocsToKG.ContentDownload.validation.identity.signs import NOWHERE
 from DocsToKG.ContentDownload.validation.pdf import pdfium
 from DocsToKG.ContentDownload.validation.pdf.document import ReadOptions
 from DocsToKG.ContentDownload.validation.pdf.worker import Request, answer_request

@@ -15,7 +15,8 @@ from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove
 from DocsToKG.ContentDownload.validation.forms import FORMS
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.verdict import Origin, Proof, judge
+from DocsToKG.ContentDownload.validation.identity.signs import Origin
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof, judge
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Line, Page
 from DocsToKG.ContentDownload.validation.report import PdfFacts, TextFacts
 from DocsToKG.Sandbox.pdf import Paper, make_pdf

@@ -6,7 +6,8 @@ import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.verdict import Origin, judge
+from DocsToKG.ContentDownload.validation.identity.signs import Origin
+from DocsToKG.ContentDownload.validation.identity.verdict import judge
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Line, Page
 from DocsToKG.ContentDownload.validation.policy import reason_of
 

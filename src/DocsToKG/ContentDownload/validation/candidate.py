@@ -25,7 +25,8 @@ from DocsToKG.ContentDownload.validation.articles.notices import judge_own_title
 from DocsToKG.ContentDownload.validation.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.validation.forms import HEADER_BYTES, PDF, XML, Form, has_pdf_header
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.verdict import Origin, Proof, Verdict
+from DocsToKG.ContentDownload.validation.identity.signs import Origin
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof, Verdict
 from DocsToKG.ContentDownload.validation.pdf.document import ReadOptions
 from DocsToKG.ContentDownload.validation.pdf.examination import Examination
 from DocsToKG.ContentDownload.validation.pdf.structure import prove_pdf

@@ -7,10 +7,9 @@ or one that was not read to its middle, is unproved.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from DocsToKG.ContentDownload.validation.dois import ONE_DOI_A_PAPER, is_part, may_be_twin, normal_doi, same_doi
@@ -25,26 +24,22 @@ from DocsToKG.ContentDownload.validation.identity.kinds import (
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.identity.metadata import declared_dois, declared_title
 from DocsToKG.ContentDownload.validation.identity.positions import (
-    TitlePlace,
-    authors_at_end,
-    authors_shown,
     body_size,
     find_title,
     has_title_lines,
-    header_years,
-    is_at_edge,
-    is_cited,
-    names_group,
     one_language,
-    other_title,
-    own_divided,
-    printed_range,
-    prints_page_number,
-    shares_language,
     shown_dois,
     shows_doi,
     stamped_arxiv,
     title_share,
+)
+from DocsToKG.ContentDownload.validation.identity.signs import (
+    NOWHERE,
+    Origin,
+    Signs,
+    authors_agree,
+    find_title_page,
+    read_signs,
 )
 from DocsToKG.ContentDownload.validation.identity.wholeness import Whole, Wholeness, has_references, judge_wholeness
 from DocsToKG.ContentDownload.validation.normalization import content, content_words, fold, script_of
@@ -77,41 +72,6 @@ class Verdict:
         return self.proof in (Proof.PROVED, Proof.PROVED_VARIANT, Proof.PROBABLE)
 
 
-@dataclass
-class _Signs:
-    """What the title page and its neighbours show."""
-
-    page: Page
-    title: TitlePlace | None
-    authors: int
-    doi: bool = False
-    doi_in_header: bool = False
-    doi_mentioned: bool = False
-    doi_declared: bool = False
-    other_doi: str | None = None
-    other_declared: str | None = None
-    part_doi: str | None = None
-    kind: Kind | None = None
-    range: bool | None = None
-    page_number: bool = False
-    other_title: bool = False  # in the title's place
-    is_series: bool = False  # a working paper or a manuscript, by its own words
-    signed: int = 0  # authors at the end
-    group: bool = False
-    is_translated: bool = False  # the title stands below one in another language
-    hides_other: bool = False  # title and authors are on a cover, and the page behind it has others
-    years: set[int] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the file came from: `urls` under which it was asked for and found, the DOI of the page that named it."""
-
-    urls: tuple[str, ...] = ()
-    page_doi: str | None = None
-
-
-NOWHERE = Origin()
 # What is no paper, whichever was wanted.
 _NEVER_A_PAPER = frozenset({Kind.ERROR_PAGE, Kind.LOGIN_PAGE, Kind.PREVIEW})
 
@@ -126,8 +86,8 @@ def judge(known: KnownWork, document: DocumentText, origin: Origin = NOWHERE) ->
     if document.letters < thresholds.MIN_LETTERS:
         return _judge_little(known, document, origin, read_all)
     size = body_size(document)
-    page, title, authors = _title_page(known, document, size)
-    signs = _signs(known, document, _Signs(page, title, authors), origin, size)
+    page, title, authors = find_title_page(known, document, size)
+    signs = read_signs(known, document, Signs(page, title, authors), origin, size)
     whole = judge_wholeness(known, document, title_page=page.number)
     evidence = (*_evidence(known, signs), *whole.evidence)
     proof, why = _proof(known, document, signs, whole)
@@ -139,13 +99,6 @@ def judge(known: KnownWork, document: DocumentText, origin: Origin = NOWHERE) ->
         proof, None, (*(f"not-proved: {reason}" for reason in why), *evidence), whole.verdict,
         look_through=proof is Proof.UNPROVED and not read_all,
     )  # fmt: skip
-
-
-def _bears_doi(known: KnownWork, page: Page) -> bool:
-    return any(
-        shown.is_own and not is_cited(page, shown.line, known) and any(same_doi(shown.doi, doi) for doi in known.dois)
-        for shown in shown_dois(page)
-    )
 
 
 def _judge_alone(document: DocumentText) -> Verdict:
@@ -227,127 +180,7 @@ def _has_other_title(known: KnownWork, document: DocumentText) -> bool:
     return on_page and len(shown & wanted) < thresholds.OTHER_TITLE * min(len(shown), len(wanted))
 
 
-_COVERS = 3
 _FRONT = frozenset({Kind.COVER, Kind.ABSTRACTS, Kind.SLIDES, Kind.READ_ME, Kind.TERMS})
-
-
-def _title_page(known: KnownWork, document: DocumentText, size: float) -> tuple[Page, TitlePlace | None, int]:
-    """The page on which the paper begins: the first with its title as a block and an author beside it; else the first
-    with its title; else the first with text. With it the number of authors there."""
-    first = next(page for page in document.pages if page.letters)
-    if not known.has_title:
-        return first, None, authors_shown(first, known, None)
-    found: tuple[Page, TitlePlace, int] | None = None
-    for page in document.pages:
-        if page is not first and found is None and not is_cover(first) and _bears_doi(known, first):
-            break  # what follows is a title in translation, or in a list
-        place = find_title(page, known, size)
-        if place is None:
-            continue
-        shown = page, place, authors_shown(page, known, place)
-        if (shown[2] or not known.families) and (page is first or looks_like_paper(page)):
-            return shown
-        found = found or shown
-    if found is not None:
-        return found
-    # Behind a cover the paper may have another title.
-    behind = (
-        page for page in document.pages[:_COVERS] if page.letters >= thresholds.MIN_LETTERS and not is_cover(page)
-    )
-    page = next(behind, first) if is_cover(first) else first
-    return page, None, authors_shown(page, known, None)
-
-
-_SERIES = re.compile(
-    r"\b(?:working|discussion|staff|research) papers?\b|\bpre-?print\b|\barxiv\b|author(?:'s)? (?:accepted )?manuscript"
-    r"|accepted (?:manuscript|version)|this version|technical report"
-)
-
-
-def _signs(known: KnownWork, document: DocumentText, signs: _Signs, origin: Origin, size: float) -> _Signs:
-    page, title = signs.page, signs.title
-    last = document.pages[-1]
-    near = [one for one in document.pages if one.number <= page.number]
-    for one in dict.fromkeys([page.number, *(other.number for other in near), last.number]):
-        shown = document.page(one)
-        if shown is not None:
-            _read_dois(known, shown, signs, is_title_page=one == page.number)
-    _read_declared(known, declared_dois(document), signs)
-    page_doi = normal_doi(origin.page_doi)
-    if page_doi is not None and not signs.doi_declared and signs.other_declared is None:
-        _read_declared(known, (page_doi,), signs)
-    stamp = stamped_arxiv(page)
-    if stamp is not None and known.arxiv_id:
-        signs.doi = signs.doi or stamp == known.arxiv_id
-        if stamp != known.arxiv_id and not signs.doi:
-            signs.other_doi = f"10.48550/arxiv.{stamp}"
-    first = document.pages[0]
-    place = title if page is first else None
-    signs.kind = opening_kind(document, known, place.first if place else None) or address_kind(origin.urls, known.dois)
-    signs.range = printed_range(page, known)
-    signs.page_number = prints_page_number(page, known.first_page)
-    signs.years = header_years(page, known)
-    signs.other_title = title is None and other_title(page, known, size)
-    signs.is_translated = title is None and has_title_lines(page, known) and not shares_language(page, known, size)
-    signs.hides_other = title is not None and _hides_other(known, document, page, size)
-    # Only without a DOI do the years count.
-    signs.is_series = not signs.doi and any(_SERIES.search(one.folded) for one in near)
-    signs.group = title is not None and names_group(page, title)
-    if title is not None and (signs.group or document.page_count - page.number < thresholds.NOTICE_PAGES):
-        signs.signed = max(authors_at_end(one, known) for one in dict.fromkeys((page, last)))
-    return signs
-
-
-def _hides_other(known: KnownWork, document: DocumentText, cover: Page, size: float) -> bool:
-    behind = document.page(cover.number + 1)
-    if behind is None or behind.letters < thresholds.MIN_LETTERS or not is_cover(cover):
-        return False
-    return other_title(behind, known, size) and not authors_shown(behind, known, None)
-
-
-def _read_dois(known: KnownWork, page: Page, signs: _Signs, *, is_title_page: bool) -> None:
-    # A list of references may begin on the page before.
-    if not is_title_page and has_references(page):
-        signs.doi_mentioned = signs.doi_mentioned or any(shows_doi(page, doi) for doi in known.dois)
-        return
-    for shown in shown_dois(page):
-        if any(same_doi(shown.doi, doi) for doi in known.dois):
-            # A cover names the paper behind it, also in running text.
-            is_covering = is_cover(page) and not is_title_page
-            is_own = is_covering or (shown.is_own and not is_cited(page, shown.line, known))
-            signs.doi = signs.doi or is_own
-            signs.doi_in_header = signs.doi_in_header or (is_own and is_title_page and is_at_edge(page, shown.line))
-            signs.doi_mentioned = True
-        elif any(is_part(shown.doi, doi) for doi in known.dois):
-            signs.part_doi = signs.part_doi or (shown.doi if shown.is_alone and is_title_page else None)
-        elif shown.is_own and is_title_page and signs.other_doi is None:
-            signs.other_doi = shown.doi
-    for doi in known.dois:
-        if not signs.doi_mentioned and shows_doi(page, doi):
-            signs.doi_mentioned = True
-            signs.doi = signs.doi or own_divided(page, doi)
-
-
-def _read_declared(known: KnownWork, declared: tuple[str, ...], signs: _Signs) -> None:
-    signs.doi_declared = any(same_doi(one, doi) for one in declared for doi in known.dois)
-    parts = [one for one in declared if any(is_part(one, doi) for doi in known.dois)]
-    signs.part_doi = signs.part_doi or next(iter(parts), None)
-    others = [one for one in declared if not any(same_doi(one, doi) for doi in known.dois) and one not in parts]
-    if others and not signs.doi_declared and all(same_doi(one, others[0]) for one in others):
-        signs.other_declared = others[0]
-
-
-def _authors_agree(known: KnownWork, signs: _Signs) -> bool | None:
-    """At least half of the compared names; None when none are known."""
-    if not known.families:
-        return None
-    needed = max(1, math.ceil(thresholds.AUTHORS_SHARE * len(known.families)))
-    if max(signs.authors, signs.signed) >= needed:
-        return True
-    # Names in the letters of an index cannot be compared with a page in another script.
-    if not signs.authors and script_of(" ".join(known.authors)) != script_of(signs.page.text):
-        return None
-    return False
 
 
 def _other_work(known: KnownWork, doi: str | None) -> bool:
@@ -361,10 +194,10 @@ def _other_work(known: KnownWork, doi: str | None) -> bool:
     return not any(may_be_twin(doi, wanted) for wanted in known.dois)
 
 
-def _proof(known: KnownWork, document: DocumentText, signs: _Signs, whole: Wholeness) -> tuple[Proof, list[str]]:
+def _proof(known: KnownWork, document: DocumentText, signs: Signs, whole: Wholeness) -> tuple[Proof, list[str]]:
     """The class, and what kept the document from being proved."""
     why: list[str] = []
-    authors = _authors_agree(known, signs)
+    authors = authors_agree(known, signs)
     # A cover may call itself what it likes: the paper behind it has its own first page.
     is_behind_cover = signs.page.number > 1 and signs.title is not None and looks_like_paper(signs.page)
     is_itself = signs.doi and signs.title is not None and authors is True and looks_like_paper(signs.page)
@@ -390,7 +223,7 @@ def _proof(known: KnownWork, document: DocumentText, signs: _Signs, whole: Whole
     return _proof_by_title(known, document, signs, authors)
 
 
-def _proof_by_doi(known: KnownWork, signs: _Signs, authors: bool | None) -> tuple[Proof, list[str]]:
+def _proof_by_doi(known: KnownWork, signs: Signs, authors: bool | None) -> tuple[Proof, list[str]]:
     if signs.title is not None and authors is not False:
         return Proof.PROVED, []
     if signs.title is not None and signs.title.exact and signs.title.is_larger and signs.authors:
@@ -412,7 +245,7 @@ def _proof_by_doi(known: KnownWork, signs: _Signs, authors: bool | None) -> tupl
 
 
 def _proof_by_title(
-    known: KnownWork, document: DocumentText, signs: _Signs, authors: bool | None
+    known: KnownWork, document: DocumentText, signs: Signs, authors: bool | None
 ) -> tuple[Proof, list[str]]:
     why = []
     all_authors = 0 < len(known.families) == signs.authors
@@ -437,7 +270,7 @@ def _proof_by_title(
     return (Proof.UNPROVED, why) if why else (Proof.PROBABLE, [])
 
 
-def _is_told_by_journal(known: KnownWork, signs: _Signs) -> bool:
+def _is_told_by_journal(known: KnownWork, signs: Signs) -> bool:
     """Without known authors: a long title of its own, the journal's name and the year."""
     title = signs.title
     if known.families or title is None or not (title.exact and title.is_larger) or not known.journal:
@@ -470,9 +303,9 @@ def _another_before(document: DocumentText, number: int) -> bool:
     return False
 
 
-def _refusal(known: KnownWork, document: DocumentText, signs: _Signs, whole: Whole) -> Kind | None:
+def _refusal(known: KnownWork, document: DocumentText, signs: Signs, whole: Whole) -> Kind | None:
     """What the document is instead, when it surely is not the paper."""
-    authors = _authors_agree(known, signs)
+    authors = authors_agree(known, signs)
     is_found = signs.title is not None and (signs.page.number > 1 or authors is not False)
     if signs.part_doi is not None and not signs.doi and signs.part_doi not in known.dois:
         return Kind.PART
@@ -495,11 +328,11 @@ def _refusal(known: KnownWork, document: DocumentText, signs: _Signs, whole: Who
     return None
 
 
-def _prints_other_pages(signs: _Signs) -> bool:
+def _prints_other_pages(signs: Signs) -> bool:
     return signs.range is False and not signs.page_number
 
 
-def _prints_other_year(known: KnownWork, signs: _Signs) -> bool:
+def _prints_other_year(known: KnownWork, signs: Signs) -> bool:
     if not known.year or not signs.years:
         return False
     if signs.is_series and 0 <= known.year - max(signs.years) <= thresholds.SERIES_YEARS:
@@ -507,12 +340,12 @@ def _prints_other_year(known: KnownWork, signs: _Signs) -> bool:
     return min(abs(year - known.year) for year in signs.years) > thresholds.YEARS_APART
 
 
-def _is_contradicted(known: KnownWork, signs: _Signs) -> bool:
+def _is_contradicted(known: KnownWork, signs: Signs) -> bool:
     """The title page has few of the title's words, and other pages, another year or none of the authors."""
     share = title_share((signs.page,), known)
     if share is None or share >= thresholds.OTHER_TITLE:
         return False
-    has_no_author = _authors_agree(known, signs) is False and not signs.authors
+    has_no_author = authors_agree(known, signs) is False and not signs.authors
     return has_no_author or _prints_other_pages(signs) or _prints_other_year(known, signs)
 
 
@@ -528,10 +361,10 @@ _OF_THE_PAPER = frozenset(
 )
 
 
-def _kind_is_sure(known: KnownWork, signs: _Signs, is_found: bool, whole: Whole) -> bool:
+def _kind_is_sure(known: KnownWork, signs: Signs, is_found: bool, whole: Whole) -> bool:
     if signs.page.number > 1 and is_found:
         return False  # the paper may be bound behind
-    authors = _authors_agree(known, signs)
+    authors = authors_agree(known, signs)
     is_placed = signs.range is True or signs.page_number
     if signs.kind in _WEAK_KINDS and (signs.doi or is_found or authors or is_placed or looks_like_paper(signs.page)):
         return False
@@ -546,7 +379,7 @@ def _kind_is_sure(known: KnownWork, signs: _Signs, is_found: bool, whole: Whole)
     return signs.kind is not Kind.REPLY
 
 
-def _is_stranger(known: KnownWork, document: DocumentText, signs: _Signs, authors: bool | None) -> bool:
+def _is_stranger(known: KnownWork, document: DocumentText, signs: Signs, authors: bool | None) -> bool:
     """Enough text of the title's script, and nothing of the work in it."""
     if signs.doi or signs.doi_mentioned or signs.doi_declared or signs.title is not None or authors or signs.authors:
         return False
@@ -562,7 +395,7 @@ def _is_stranger(known: KnownWork, document: DocumentText, signs: _Signs, author
     return share is not None and share < thresholds.STRANGER_SHARE
 
 
-def _evidence(known: KnownWork, signs: _Signs) -> Iterator[str]:
+def _evidence(known: KnownWork, signs: Signs) -> Iterator[str]:
     if signs.doi:
         yield "doi: own position"
     elif signs.doi_mentioned:

@@ -15,7 +15,8 @@ from DocsToKG.ContentDownload.validation.identity import thresholds
 from DocsToKG.ContentDownload.validation.identity.kinds import Kind
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.identity.metadata import declared_title, named_dois
-from DocsToKG.ContentDownload.validation.identity.verdict import Origin, Proof, Verdict, judge
+from DocsToKG.ContentDownload.validation.identity.signs import Origin
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof, Verdict, judge
 from DocsToKG.ContentDownload.validation.identity.wholeness import Whole
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, ReadOptions, StreamReport, TextFailure
 

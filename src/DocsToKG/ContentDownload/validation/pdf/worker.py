@@ -25,7 +25,7 @@ import orjson
 import pikepdf
 
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.verdict import Origin
+from DocsToKG.ContentDownload.validation.identity.signs import Origin
 from DocsToKG.ContentDownload.validation.pdf import pdfium
 from DocsToKG.ContentDownload.validation.pdf.document import HEADER, DocumentText, ReadOptions, TextFailure
 from DocsToKG.ContentDownload.validation.pdf.examination import examine

@@ -27,7 +27,7 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.verdict import NOWHERE, Origin
+from DocsToKG.ContentDownload.validation.identity.signs import NOWHERE, Origin
 from DocsToKG.ContentDownload.validation.pdf.document import (
     HEADER,
     DocumentText,
