@@ -36,7 +36,7 @@ from DocsToKG.core.values import lean_dataclass
 _LONGEST_WAIT_S = 60.0
 _PACE_WEIGHT = 0.1  # of the newest grant in a key's average
 _UNKNOWN_WAIT_S = 5.0  # nobody has got a permit of that key while we watched
-_MOST_COMPARED = 64
+_MOST_COMPARED = 16  # with ever more, choosing would cost more than it brings
 _MOST_PASSED_OVER = 256
 _SHORTEST_TOLD_S = 0.001
 _LOOK_AGAIN_S = 0.02
@@ -260,7 +260,8 @@ class PermitQueues:
     @property
     def blocked(self) -> int:
         """How many of them could not go on if more permits might be out. From any thread."""
-        return self.waiting - sum(self._length(key) for key in [*self._askable, *self._asked])
+        askable = filter(None, (self._queues.get(key) for key in [*self._askable, *self._asked]))
+        return self.waiting - sum(len(queue.waiters) for queue in askable)
 
     @property
     def is_idle(self) -> bool:
@@ -348,13 +349,13 @@ class PermitQueues:
         self._choices += 1
         key = next(iter(self._askable))
         if len(self._askable) > 1 and self._choices - self._askable[key] < _MOST_PASSED_OVER:
-            key = max(islice(self._askable, _MOST_COMPARED), key=self._length)
+            most = -1
+            for one in islice(self._askable, _MOST_COMPARED):
+                waiting = len(self._queues[one].waiters) if one in self._queues else 0
+                if waiting > most:
+                    key, most = one, waiting
         del self._askable[key]
         return key
-
-    def _length(self, key: str) -> int:
-        queue = self._queues.get(key)
-        return len(queue.waiters) if queue is not None else 0
 
     def _first(self, key: str) -> _Waiter | None:
         queue = self._queues.get(key)
