@@ -453,7 +453,7 @@ def test_an_event_loop_is_not_held_up_by_a_server_that_hangs(
             for turn in range(50):
                 await asyncio.sleep(0.02)
                 if turn == 10:
-                    limits.heard("a.org", 429, {}, 0.1)
+                    limits.on_answer("a.org", 429, {}, 0.1)
                     limits.hold("a.org", clock.monotonic() + 0.1, "busy")
                     held.release()
                 longest_s, last = max(longest_s, time.monotonic() - last), time.monotonic()

@@ -29,14 +29,14 @@ def node(redis_url: str) -> Iterator[Node]:
     def open_one(url: str = redis_url, **knobs: float) -> Scene:
         scene = Scene()
         shelves.append(RedisRobotsCache(url, space=world, patience_s=0.3, claim_s=0.5))
-        scene.shelf = shelves[-1]
-        scene.use(scene.limits, shelf=shelves[-1], **knobs)
+        scene.shared_cache = shelves[-1]
+        scene.use(scene.limits, shared_cache=shelves[-1], **knobs)
         scenes.append(scene)
         return scene
 
     yield open_one
-    for shelf in shelves:
-        shelf.close()
+    for shared_cache in shelves:
+        shared_cache.close()
     for scene in scenes:
         scene.run(scene.stack.aclose())
         scene.runner.close()
@@ -83,7 +83,7 @@ def test_one_node_reads_while_the_others_wait(node: Node) -> None:
 
 def test_a_node_that_dies_while_reading_is_not_waited_for_long(node: Node) -> None:
     one, two = node(), node()
-    one.shelf.claim("https://pub.org")  # and never comes back
+    one.shared_cache.claim("https://pub.org")  # and never comes back
     two.clock.stands = waits = asyncio.Event()
 
     async def ask() -> RobotsVerdict:
@@ -123,12 +123,12 @@ def test_without_the_server_each_node_reads_for_itself(node: Node, own_valkey: t
 
 
 def test_strangers_cannot_fill_the_server(redis_url: str) -> None:
-    shelf = RedisRobotsCache(redis_url, space=uuid.uuid4().hex)
-    shelf.put("https://big.org", CachedAnswer(200, "allowed", os.urandom(400_000), None), 60.0)
-    assert shelf.find("https://big.org") is None
-    shelf.put("https://small.org", CachedAnswer(200, "allowed", b"x" * 400_000, None), 60.0)
-    found = shelf.find("https://small.org")
+    shared_cache = RedisRobotsCache(redis_url, space=uuid.uuid4().hex)
+    shared_cache.put("https://big.org", CachedAnswer(200, "allowed", os.urandom(400_000), None), 60.0)
+    assert shared_cache.find("https://big.org") is None
+    shared_cache.put("https://small.org", CachedAnswer(200, "allowed", b"x" * 400_000, None), 60.0)
+    found = shared_cache.find("https://small.org")
     assert found is not None
     assert found[0].body == b"x" * 400_000
-    assert PASSWORD not in repr(shelf)
-    shelf.close()
+    assert PASSWORD not in repr(shared_cache)
+    shared_cache.close()

@@ -117,17 +117,17 @@ def test_whatever_a_header_says_the_lesson_is_bounded(headers: dict[str, str]) -
 
 def test_an_announced_rate_holds_at_once_and_only_downwards(clock: ManualClock) -> None:
     limits = limits_at(clock, "10/second")
-    limits.heard("a.org", 200, CROSSREF, 0.1)
+    limits.on_answer("a.org", 200, CROSSREF, 0.1)
     assert wait_s(limits, clock) == pytest.approx(0.2)
-    limits.heard("b.org", 200, {"x-rate-limit-limit": "500", "x-rate-limit-interval": "1s"}, 0.1)
+    limits.on_answer("b.org", 200, {"x-rate-limit-limit": "500", "x-rate-limit-interval": "1s"}, 0.1)
     assert wait_s(limits, clock, "b.org") == pytest.approx(0.1)
 
 
 def test_an_announced_number_at_once_holds_at_once_and_only_downwards(clock: ManualClock) -> None:
     """EXT-04"""
     limits = limits_at(clock, "1000000/second", slots=2)
-    limits.heard("a.org", 200, {"x-concurrency-limit": "1"}, 0.1)
-    limits.heard("b.org", 200, {"x-concurrency-limit": "50"}, 0.1)
+    limits.on_answer("a.org", 200, {"x-concurrency-limit": "1"}, 0.1)
+    limits.on_answer("b.org", 200, {"x-concurrency-limit": "50"}, 0.1)
     for host, most in (("a.org", 1), ("b.org", 2)):
         answers = []
         for _ in range(4):
@@ -138,7 +138,7 @@ def test_an_announced_number_at_once_holds_at_once_and_only_downwards(clock: Man
 
 def test_what_was_announced_is_believed_for_an_hour(clock: ManualClock) -> None:
     limits = limits_at(clock, "10/second")
-    limits.heard("a.org", 200, CROSSREF, 0.1)
+    limits.on_answer("a.org", 200, CROSSREF, 0.1)
     clock.advance(3599)
     assert wait_s(limits, clock) == pytest.approx(0.2)
     clock.advance(2)
@@ -147,7 +147,7 @@ def test_what_was_announced_is_believed_for_an_hour(clock: ManualClock) -> None:
 
 def test_a_host_with_nothing_left_is_left_alone_until_it_has(clock: ManualClock) -> None:
     limits = limits_at(clock)
-    limits.heard("a.org", 200, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "45"}, 0.1)
+    limits.on_answer("a.org", 200, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "45"}, 0.1)
     answer = limits.ask(gate())
     assert isinstance(answer, NotYet)
     assert answer.at == clock.monotonic() + 45
@@ -157,7 +157,7 @@ def test_a_host_with_nothing_left_is_left_alone_until_it_has(clock: ManualClock)
 def overwhelm(limits: HostLimits, clock: ManualClock, host: str = "a.org", times: int = 3) -> None:
     """Refused again and again, each time after a while."""
     for _ in range(times):
-        limits.heard(host, 429, {}, 0.1)
+        limits.on_answer(host, 429, {}, 0.1)
         clock.advance(2)
 
 
@@ -167,7 +167,7 @@ def test_an_overwhelmed_host_is_asked_half_as_often_down_to_a_floor(clock: Manua
     limits = limits_at(clock)
     shares = []
     for _ in range(6):
-        limits.heard("a.org", status, {}, 0.1)
+        limits.on_answer("a.org", status, {}, 0.1)
         shares.append(scale_of(limits))
         clock.advance(2)
     assert shares == [1.0, 0.75, 0.375, 0.188, 0.1, 0.1]
@@ -192,12 +192,12 @@ def test_an_overwhelmed_host_gets_fewer_connections_and_has_them_back_later(cloc
     seen = [at_once()]
     for _ in range(5):
         clock.advance(2)
-        limits.heard("a.org", 429, {}, 0.1)
+        limits.on_answer("a.org", 429, {}, 0.1)
         seen.append(at_once())
     assert seen == [4, 4, 3, 2, 1, 1]
     for _ in range(600):
         clock.advance(1)
-        limits.heard("a.org", 200, {}, 0.1)
+        limits.on_answer("a.org", 200, {}, 0.1)
     assert at_once() == 4
 
 
@@ -205,7 +205,7 @@ def test_requests_refused_together_count_once(clock: ManualClock) -> None:
     limits = limits_at(clock)
     for share in (1.0, 0.75):
         for _ in range(8):
-            limits.heard("a.org", 429, {}, 0.1)
+            limits.on_answer("a.org", 429, {}, 0.1)
         assert scale_of(limits) == share
         clock.advance(2)
 
@@ -214,10 +214,10 @@ def test_one_refusal_among_many_answers_changes_nothing(clock: ManualClock) -> N
     """Some services refuse one request in a hundred however slowly they are asked; the pause they ask for is enough."""
     limits = limits_at(clock)
     for _ in range(10):
-        limits.heard("a.org", 429, {}, 0.1)
+        limits.on_answer("a.org", 429, {}, 0.1)
         for _ in range(20):
             clock.advance(0.1)
-            limits.heard("a.org", 200, {}, 0.1)
+            limits.on_answer("a.org", 200, {}, 0.1)
         assert scale_of(limits) == 1.0
 
 
@@ -226,15 +226,15 @@ def test_the_rate_comes_back_in_small_steps_with_good_answers(clock: ManualClock
     limits = limits_at(clock)
     overwhelm(limits, clock)
     for _ in range(19):
-        limits.heard("a.org", 200, {}, 0.1)
+        limits.on_answer("a.org", 200, {}, 0.1)
     assert scale_of(limits) == 0.375
-    limits.heard("a.org", 200, {}, 0.1)
+    limits.on_answer("a.org", 200, {}, 0.1)
     assert scale_of(limits) == pytest.approx(0.475)
     clock.advance(10)
-    limits.heard("a.org", 200, {}, 0.1)
+    limits.on_answer("a.org", 200, {}, 0.1)
     assert scale_of(limits) == pytest.approx(0.575)
     for _ in range(400):
-        limits.heard("a.org", 200, {}, 0.1)
+        limits.on_answer("a.org", 200, {}, 0.1)
     assert scale_of(limits) == 1.0
 
 
@@ -244,40 +244,40 @@ def test_error_answers_never_raise_the_rate(clock: ManualClock, status: int) -> 
     overwhelm(limits, clock)
     for _ in range(100):
         clock.advance(1)
-        limits.heard("a.org", status, {}, 0.1)
+        limits.on_answer("a.org", status, {}, 0.1)
     assert scale_of(limits) == 0.375
 
 
 def test_a_host_that_becomes_slow_is_asked_less(clock: ManualClock) -> None:
     limits = limits_at(clock)
     for _ in range(20):
-        limits.heard("a.org", 200, {}, 0.3)
+        limits.on_answer("a.org", 200, {}, 0.3)
     for _ in range(19):
-        limits.heard("a.org", 200, {}, 1.2)
+        limits.on_answer("a.org", 200, {}, 1.2)
     assert scale_of(limits) == 1.0
-    limits.heard("a.org", 200, {}, 1.2)
+    limits.on_answer("a.org", 200, {}, 1.2)
     assert scale_of(limits) == 0.5
 
 
 @pytest.mark.parametrize("latencies_s", [(0.1, 0.9), (1.0, 2.9), (3.0, 3.0)])
 def test_fast_enough_or_always_slow_is_no_reason(latencies_s: tuple[float, float]) -> None:
     pulse = LatencyWatch()
-    beats = [pulse.beat(200, latency, 0.0) for latency in latencies_s for _ in range(20)]
+    beats = [pulse.observe(200, latency, 0.0) for latency in latencies_s for _ in range(20)]
     assert min(beats) == 0
 
 
 @pytest.mark.parametrize("factor", [1.0, 20.0])
 def test_a_rate_comes_back_as_fast_as_the_world_runs(factor: float) -> None:
     pulse = LatencyWatch(factor)
-    assert pulse.beat(429, 0.1, 100.0) == 0
-    assert pulse.beat(200, 0.1, 100.0 + 9.9 / factor) == 0
-    assert pulse.beat(200, 0.1, 100.0 + 10.1 / factor) == 1
+    assert pulse.observe(429, 0.1, 100.0) == 0
+    assert pulse.observe(200, 0.1, 100.0 + 9.9 / factor) == 0
+    assert pulse.observe(200, 0.1, 100.0 + 10.1 / factor) == 1
 
 
 def test_a_long_allowance_is_reduced_too(clock: ManualClock) -> None:
     limits = limits_at(clock, "4/hour")
     overwhelm(limits, clock, times=2)
-    limits.heard("a.org", 503, {}, 0.1)
+    limits.on_answer("a.org", 503, {}, 0.1)
     answer = limits.ask(gate())
     assert isinstance(answer, HostPermit)
     answer.release()
@@ -356,8 +356,8 @@ def test_a_client_tells_what_the_network_said_and_not_what_the_cache_repeats(
     )
     limits = limits_at(clock, "10/second")
     heard: list[int] = []
-    listen = limits.heard
-    limits.heard = lambda host, status, *more: (heard.append(status), listen(host, status, *more))[1]  # type: ignore[method-assign]
+    listen = limits.on_answer
+    limits.on_answer = lambda host, status, *more: (heard.append(status), listen(host, status, *more))[1]  # type: ignore[method-assign]
     client = RateRetryClient(
         "crossref",
         http=stack.http,
@@ -403,9 +403,9 @@ def test_every_knob_of_the_limits_reaches_them(tmp_path: Path) -> None:
         assert full.key == "group:*.example.org"
         permit.release()
         for _ in range(20):
-            limits.heard("c.org", 200, {}, 0.1)
+            limits.on_answer("c.org", 200, {}, 0.1)
         for _ in range(20):
-            limits.heard("c.org", 200, {}, 5.0)
+            limits.on_answer("c.org", 200, {}, 5.0)
         assert scale_of(limits, "c.org") == 0.25
     given["limits"] = {"shared": False}
     with open_parts(load_config(None, given, environ={}, user_file=tmp_path / "none")) as parts:

@@ -19,7 +19,7 @@ def refusals() -> HostBlocklist:
 
 def answers(refusals: HostBlocklist, url: str, *statuses: int) -> None:
     for status in statuses:
-        refusals.heard(url, status)
+        refusals.on_answer(url, status)
 
 
 def test_refusals_in_a_row_stop_the_whole_house_and_no_other(refusals: HostBlocklist) -> None:

@@ -36,7 +36,7 @@ class Scene:
         self.attempts: list[Attempt] = []
         self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.asked: list[str] = []
-        self.shelf: Any = None  # that it shares with other nodes
+        self.shared_cache: Any = None  # that it shares with other nodes
         self.answer: Callable[[httpx2.Request], Any] = lambda request: rules(b"")
         self.stack: HttpStack = build_http_stack(httpx2.MockTransport(self._serve), user_agent="DocsToKG/1")
         self.use(HostLimits(clock=self.clock, default_host=HostLimit(2)))

@@ -154,10 +154,10 @@ def test_what_a_host_announces_and_its_weakness_are_known_to_all(open_limits: Op
     one, two = open_limits("10/second"), open_limits("10/second")
     for latency_s in (0.1, 5.0):
         for _ in range(20):
-            one.heard("a.org", 200, {}, latency_s)
+            one.on_answer("a.org", 200, {}, latency_s)
     granted(two.ask(gate())).release()
     assert refused(two.ask(gate())).at == pytest.approx(clock.monotonic() + 0.2)
-    one.heard("b.org", 200, {"x-rate-limit-limit": "1", "x-rate-limit-interval": "5s"}, 0.1)
+    one.on_answer("b.org", 200, {"x-rate-limit-limit": "1", "x-rate-limit-interval": "5s"}, 0.1)
     granted(two.ask(gate("b.org"))).release()
     assert refused(two.ask(gate("b.org"))).at == pytest.approx(clock.monotonic() + 5.0)
 

@@ -107,7 +107,7 @@ def open_network(
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
     with (
         _open_stack(_http_stack(cfg, agent, credentials, store, clock, offline), loop) as stack,
-        _together(cfg, clock) as (breakers_on_server, shelf),
+        _together(cfg, clock) as (breakers_on_server, shared_cache),
     ):
         breakers = _breakers(cfg, attempts, clock, breakers_on_server)
         shared: dict[str, Any] = {
@@ -117,7 +117,7 @@ def open_network(
         }
         robots = None
         if cfg.robots.enabled:
-            robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock, shelf, shared)
+            robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock, shared_cache, shared)
         clients = {
             name: RateRetryClient(
                 name,
@@ -162,9 +162,9 @@ def _together(
     url, space = cfg.rate_limit.redis_url.get_secret_value(), space_of(cfg.http.connect_to)
     with (
         closing(RedisBreakers(url, clock=clock, space=space)) as fleet,
-        closing(RedisRobotsCache(url, space=space)) as shelf,
+        closing(RedisRobotsCache(url, space=space)) as shared_cache,
     ):
-        yield fleet, shelf
+        yield fleet, shared_cache
 
 
 def _robots(
@@ -174,7 +174,7 @@ def _robots(
     url_policy: UrlPolicy,
     attempts: AttemptSink,
     clock: Clock,
-    shelf: SharedRobotsCache | None,
+    shared_cache: SharedRobotsCache | None,
     shared: Mapping[str, Any],
 ) -> Robots:
     from DocsToKG.ContentDownload.net.robots.check import Robots
@@ -189,7 +189,7 @@ def _robots(
         keep_s=cfg.robots.ttl_seconds,
         deny_s=cfg.robots.unreachable_seconds,
         exempt=cfg.robots.exempt,
-        shelf=shelf,
+        shared_cache=shared_cache,
         **shared,
     )
 

@@ -365,10 +365,10 @@ class RateRetryClient:
             if opened.from_cache and not opened.revalidated:
                 permit.refund()
             elif not opened.from_cache and not opened.is_replay:
-                self._limits.heard(host_key(url), opened.status, opened.headers, opened.elapsed_s)
+                self._limits.on_answer(host_key(url), opened.status, opened.headers, opened.elapsed_s)
                 # To HEAD, 403 may only mean that the server does not like HEAD.
                 if journey.verb is not Verb.HEAD or opened.status not in NO_HEAD:
-                    self._refusals.heard(url, opened.status)
+                    self._refusals.on_answer(url, opened.status)
             journey.take_cookies(response)
             if not opened.is_challenge and journey.verb is not Verb.HEAD:
                 opened.is_challenge = await is_bot_check(opened)

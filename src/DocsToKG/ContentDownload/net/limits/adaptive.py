@@ -1,4 +1,4 @@
-"""What a host tells about its limits: in headers, by refusing, or by becoming slow.
+"""What a host says about its limits: in headers, by refusing, or by becoming slow.
 
 `announced` reads the headers that services use for it; `Pulse` judges a host's answers one by one. Both are pure
 rules: they say what was learned, and whoever keeps the limits acts on it.
@@ -150,7 +150,7 @@ class LatencyWatch:
         self._refused_at = -math.inf
         self._refusals: deque[int] = deque(maxlen=_OFTEN)  # the numbers of the answers that were refusals
 
-    def beat(self, status: int, elapsed_s: float, now: float) -> int:
+    def observe(self, status: int, elapsed_s: float, now: float) -> int:
         """-2: ask far more slowly; -1: ask more slowly; 1: a step faster may be tried; 0: as before.
 
         Whoever refuses once is left alone for as long as it says, and that is all: some services refuse one request in

@@ -49,7 +49,7 @@ class BreakerStatus:
 
 
 class Breakers:
-    """The breakers of one process or, by `make`, of a fleet, by `host:<host>` and `resolver:<name>`."""
+    """The breakers of one process or, by `make`, of many machines, by `host:<host>` and `resolver:<name>`."""
 
     def __init__(
         self,

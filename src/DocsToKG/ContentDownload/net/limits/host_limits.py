@@ -43,7 +43,7 @@ _POLL_MORE_S = 0.25  # while slots of our own keep us going
 
 
 class _Full(NamedTuple):
-    """A lane without a free slot; `others` hold some of its slots."""
+    """A limit without a free slot; `others` hold some of its slots."""
 
     key_limit: KeyLimit
     others: bool
@@ -187,20 +187,20 @@ class HostLimits:
             self._store.post([key_limit.key], change)
         self._context.notify(key_limit.key)
 
-    def heard(self, host: str, status: int, headers: Mapping[str, str], elapsed_s: float) -> None:
+    def on_answer(self, host: str, status: int, headers: Mapping[str, str], elapsed_s: float) -> None:
         """An answer of `host` came over the network: learn what it says about how the host wants to be asked."""
-        told = announced(headers, now=self._clock.now())
+        announcement = announced(headers, now=self._clock.now())
         with self._lock:
             now = self._clock.monotonic()
             key_limit = self._registry.host(host, now)
-            if told is not None:
-                self._believe(key_limit, told, now)
+            if announcement is not None:
+                self._believe(key_limit, announcement, now)
             if self._adaptive.enabled:
                 if key_limit.latency is None:
                     key_limit.latency = LatencyWatch(self._factor)
-                beat = key_limit.latency.beat(status, elapsed_s, now)
-                if beat < 0 or (beat > 0 and key_limit.scale < 1.0):
-                    self._adapt(key_limit, beat, now)
+                observe = key_limit.latency.observe(status, elapsed_s, now)
+                if observe < 0 or (observe > 0 and key_limit.scale < 1.0):
+                    self._adapt(key_limit, observe, now)
 
     def pause_source(self, name: str, seconds: float, why: str) -> None:
         """This process asks nothing for a source for so long; others are not touched."""
@@ -286,10 +286,10 @@ class HostLimits:
             if not key_limit.is_free(state, me, now, is_gone):
                 others = any(owner != me for owner in state.busy) or state.next_owner not in ("", me)
                 # Who has a slot passes it on to itself, and leaves the next free one to those who have none.
-                wishes = others and not key_limit.busy
-                if wishes:
+                queues_up = others and not key_limit.busy
+                if queues_up:
                     key_limit.queue_up(state, me, now)
-                return _Full(key_limit, others), wishes
+                return _Full(key_limit, others), queues_up
         for key_limit, state in zip(chain.key_limits, records, strict=True):
             key_limit.occupy(state, me)
         return [
@@ -314,11 +314,11 @@ class HostLimits:
         key_limit.refusals[ANY_ROLE] = Rule(key_limit.key, until, f"{key_limit.name}: {why}", HOLD)
         self._store.post([key_limit.key], change)
 
-    def _believe(self, key_limit: KeyLimit, told: Announced, now: float) -> None:
+    def _believe(self, key_limit: KeyLimit, announcement: Announced, now: float) -> None:
         """What a host announces comes on top of what is configured, so it can only make us slower."""
-        if told.pause_s is not None and now + told.pause_s > key_limit.hold_until:
-            self._hold(key_limit, now + told.pause_s, "its headers say that nothing is left")
-        limit = told._replace(pause_s=None)
+        if announcement.pause_s is not None and now + announcement.pause_s > key_limit.hold_until:
+            self._hold(key_limit, now + announcement.pause_s, "its headers say that nothing is left")
+        limit = announcement._replace(pause_s=None)
         known, since = key_limit.announced
         if limit == (None, None, None) or (known == limit and now - since < BELIEVED_S / 2):
             return
@@ -335,15 +335,15 @@ class HostLimits:
         key_limit.slots_now = min(key_limit.slots_now, limit.at_once or key_limit.slots_now)
         self._store.post([key_limit.key], change)
 
-    def _adapt(self, key_limit: KeyLimit, beat: int, now: float) -> None:
+    def _adapt(self, key_limit: KeyLimit, observe: int, now: float) -> None:
         rule = self._adaptive
 
         def change(records: list[LimitState]) -> tuple[None, bool]:
             state = records[0]
-            if beat > 0:
+            if observe > 0:
                 state.scale = rule.raised(state.scale)
             elif now - state.slowed_at >= ONE_REFUSAL_S:
-                state.scale, state.slowed_at = rule.lowered(state.scale, far=beat < -1), now
+                state.scale, state.slowed_at = rule.lowered(state.scale, far=observe < -1), now
             key_limit.scale, key_limit.slots_now = state.scale, key_limit.slots_for(state, now)
             return None, True
 

@@ -45,7 +45,7 @@ class HostPatterns:
         return self._default
 
     def groups_of(self, host: str) -> tuple[tuple[str, HostLimit], ...]:
-        """Every group `host` belongs to, with its cap. `*.example.org` holds `example.org` too: one house, one cap."""
+        """Every group `host` belongs to, with its cap. `*.example.org` holds `example.org` too: one site, one cap."""
         if not self._groups:
             return ()
         bare = host.partition(":")[0]
@@ -67,7 +67,7 @@ def quiet_times(
     sources: Mapping[str, Rate | BucketSpec],
     factor: float,
 ) -> Callable[[str], float]:
-    """Seconds by the key of a lane: the interval of its slowest rate."""
+    """Seconds by the key of a limit: the interval of its slowest rate."""
     domains = HostPatterns(default=default_host, hosts=hosts)
 
     def quiet_s(key: str) -> float:

@@ -1,4 +1,4 @@
-"""The breakers of a fleet: what one node finds failing, every node leaves alone.
+"""Breakers that many machines share on a Redis or Valkey server: what one finds failing, all leave alone.
 
 The rules are `core.breaker`'s; each change is worked out on the state as it was seen last, and the server takes it if
 that still holds. Promises: a test of a half-open breaker is counted once, whoever asks at once; a failure is told
@@ -105,7 +105,7 @@ class RedisBreaker(Breaker):
 
     def __init__(
         self,
-        fleet: RedisBreakers,
+        server: RedisBreakers,
         settings: BreakerSettings,
         *,
         key: str,
@@ -113,8 +113,8 @@ class RedisBreaker(Breaker):
     ) -> None:
         self._inside = False
         self._noted: list[Transition] = []
-        super().__init__(settings, fleet, key=key, on_transition=self._note)
-        self._fleet = fleet
+        super().__init__(settings, server, key=key, on_transition=self._note)
+        self._server = server
         self._tell = on_transition
         self._told = BreakerState.CLOSED
         self._token = _UNSEEN
@@ -163,7 +163,7 @@ class RedisBreaker(Breaker):
 
     def _is_calm(self) -> bool:
         """Closed, and seen so a moment ago."""
-        fresh = 0 <= self._clock.monotonic() - self._seen_at < self._fleet.look_s
+        fresh = 0 <= self._clock.monotonic() - self._seen_at < self._server.look_s
         return fresh and self._state is BreakerState.CLOSED and len(self._owed) < _MOST_OWED
 
     def _here(self, action: Callable[[], T], owed: bool) -> T:
@@ -193,10 +193,10 @@ class RedisBreaker(Breaker):
 
     def _agree(self) -> bool:
         """Make the state here that of all; False when theirs was another than we knew, which we know now."""
-        mine, token = self._dump(), self._fleet.new_token()
+        mine, token = self._dump(), self._server.new_token()
         changed = mine != self._there
         text = f"{token} {json.dumps(mine)}" if changed else ""
-        done, there = self._fleet.exchange(self.key, self._token, text)
+        done, there = self._server.exchange(self.key, self._token, text)
         if not done:
             self._saw(there)
             return False
@@ -214,7 +214,7 @@ class RedisBreaker(Breaker):
         except (ValueError, TypeError, LookupError):
             return  # what is gone or spoiled there is still known here
         self._there = self._dump()
-        was_lost = known not in (_UNSEEN, self._fleet.epoch_id)
+        was_lost = known not in (_UNSEEN, self._server.epoch_id)
         if was_lost and self._agreed["state"] == BreakerState.OPEN and self._state is BreakerState.CLOSED:
             return
         self._agreed, self._told = self._there, self._state

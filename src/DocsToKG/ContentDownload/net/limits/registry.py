@@ -52,7 +52,7 @@ class LimitRegistry:
 
     def __init__(
         self,
-        domains: HostPatterns,
+        patterns: HostPatterns,
         store: LimitStore,
         *,
         resolver_rates: Mapping[str, Rate | BucketSpec],
@@ -61,7 +61,7 @@ class LimitRegistry:
         factor: float,
     ) -> None:
         self.hosts: dict[str, KeyLimit] = {}
-        self._domains = domains
+        self._patterns = patterns
         self._store = store
         self._resolver_rates = dict(resolver_rates)
         self._resolver_slots = dict(resolver_slots)
@@ -90,13 +90,13 @@ class LimitRegistry:
         if key_limit is None:
             if len(self.hosts) >= _MOST_HOSTS:
                 self._drop_idle(now)
-            key_limit = self.hosts[name] = self._limited(f"host:{name}", self._domains.limit_of(name))
+            key_limit = self.hosts[name] = self._limited(f"host:{name}", self._patterns.limit_of(name))
         return key_limit
 
     def groups_of(self, host: str) -> tuple[KeyLimit, ...]:
         found = self._groups_by_host.get(host)
         if found is None:
-            groups = self._domains.groups_of(host)
+            groups = self._patterns.groups_of(host)
             found = self._groups_by_host[host] = tuple(self._group(pattern, limit) for pattern, limit in groups)
         return found
 

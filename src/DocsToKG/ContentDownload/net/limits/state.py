@@ -1,7 +1,7 @@
-"""One lane per host, group of hosts and source: its rules, and what must be remembered to keep them.
+"""The limits of one host, group of hosts or source, and what must be remembered to keep them.
 
-`Lane` holds the configured rules of one key and what this process knows of it; `Kept` is what all who share the
-limits must know. Knows no clock, no lock and no file. Promises: looking changes nothing; a take can be given back.
+`KeyLimit` holds the configured rules of one key and what this process knows of it; `LimitState` is what all who share
+the limits must know. Knows no clock, no lock and no file. Promises: looking changes nothing; a take can be given back.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class LimitState:
     def demands(self) -> object:
         """What must be seen by those who have slots at hand; taking and freeing slots is not."""
         queue_up = self.next_owner_since if self.next_owner else None
-        told = (tuple(self.announced_rate), tuple(self.announced_slots))
-        return (self.hold_until, self.crawl_delay_s, self.scale, told, self.next_owner, queue_up)
+        announced = (tuple(self.announced_rate), tuple(self.announced_slots))
+        return (self.hold_until, self.crawl_delay_s, self.scale, announced, self.next_owner, queue_up)
 
     def moved(self, shift_s: float) -> LimitState:
         """The same after a restart of the machine, whose monotonic time then began anew. Nothing runs any more."""
@@ -153,8 +153,8 @@ class KeyLimit:
     def slots_for(self, state: LimitState, now: float) -> int:
         """Fewer after the host was overwhelmed, as its rate is; never more than it has announced."""
         own = math.ceil(self.slots * state.scale)
-        told = int(state.announced_slots[0]) if state.announced_slots and now < state.announced_slots[1] else own
-        return max(1, min(own, told))
+        announced = int(state.announced_slots[0]) if state.announced_slots and now < state.announced_slots[1] else own
+        return max(1, min(own, announced))
 
     def is_free(self, state: LimitState, me: str, now: float, is_gone: Callable[[str], bool]) -> bool:
         """A slot is free, and is not another process's turn."""

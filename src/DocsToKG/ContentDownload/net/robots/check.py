@@ -116,7 +116,7 @@ class CachedAnswer(NamedTuple):
 
 
 class SharedRobotsCache(Protocol):
-    """Where nodes of a fleet keep the answers they got, so that each origin is asked once for all."""
+    """Where machines keep the answers they got, so that each origin is asked once for all."""
 
     def find(self, origin: str) -> tuple[CachedAnswer, float] | None:
         """The answer kept, and for how many seconds it is good."""
@@ -152,7 +152,7 @@ class Robots:
         breakers: Breakers | None = None,
         pauses: RetryAfterRules | None = None,
         exempt: Collection[str] = (),
-        shelf: SharedRobotsCache | None = None,
+        shared_cache: SharedRobotsCache | None = None,
     ) -> None:
         """`exempt` are hosts, or hosts with the beginning of a path, that are published for programs."""
         self._http = http
@@ -170,7 +170,7 @@ class Robots:
         self._admission = Admission(gates=gates, clock=clock, attempts=attempts, breakers=breakers)
         self._pauses = pauses or RetryAfterRules()
         self._exempt = tuple(place if "/" in place else f"{place}/" for place in map(str.lower, exempt))
-        self._shelf = shelf
+        self._shared_cache = shared_cache
         self._lock = threading.Lock()
         self._known: dict[str, _Rules] = {}
         self._kept_bytes = 0
@@ -230,10 +230,10 @@ class Robots:
     async def _learn(self, origin: str, call: Call) -> _Rules:
         read = self._fetching[origin] = asyncio.Event()
         try:
-            if self._shelf is None:
+            if self._shared_cache is None:
                 rules = await self._parsed(origin, await self._fetch(origin, call))
             else:
-                rules = await self._learn_together(origin, call, self._shelf)
+                rules = await self._learn_together(origin, call, self._shared_cache)
             self._keep(origin, rules)
         finally:
             # Also when the asker was called off: the next one in line takes over.
@@ -243,21 +243,21 @@ class Robots:
             self._limits.set_crawl_delay(host_key(origin), rules.verdict.crawl_delay_s)
         return rules
 
-    async def _learn_together(self, origin: str, call: Call, shelf: SharedRobotsCache) -> _Rules:
-        """What a node of the fleet has read is good for all; one reads while the others wait."""
+    async def _learn_together(self, origin: str, call: Call, shared_cache: SharedRobotsCache) -> _Rules:
+        """What one machine has read is good for all; one reads while the others wait."""
         # The server may take long to answer, which must not hold up the event loop.
-        while (found := await asyncio.to_thread(shelf.find, origin)) is None:
+        while (found := await asyncio.to_thread(shared_cache.find, origin)) is None:
             call.cancel.raise_if_cancelled()
-            if await finished(asyncio.to_thread(shelf.claim, origin)):
+            if await finished(asyncio.to_thread(shared_cache.claim, origin)):
                 try:
                     _give_way_to_cancel()
                     answer = await self._fetch(origin, call)
                     rules = await self._parsed(origin, answer)
                     kept = CachedAnswer(answer.status, answer.state, answer.body, answer.cause)
-                    await asyncio.to_thread(shelf.put, origin, kept, rules.expires - self._clock.monotonic())
+                    await asyncio.to_thread(shared_cache.put, origin, kept, rules.expires - self._clock.monotonic())
                     return rules
                 finally:
-                    await finished(asyncio.to_thread(shelf.let_go, origin))
+                    await finished(asyncio.to_thread(shared_cache.let_go, origin))
             await call.pause(_ANOTHER_READS_S, self._clock)
         (status, state, body, cause), left_s = found
         reason = Reason(cause) if cause else None
@@ -343,7 +343,7 @@ class Robots:
             permit.release()
         elapsed_s = self._clock.monotonic() - began
         if answer.status is not None:
-            self._limits.heard(host_key(url), answer.status, answer.headers, elapsed_s)
+            self._limits.on_answer(host_key(url), answer.status, answer.headers, elapsed_s)
         if call.budget is not None:
             call.budget.spend(elapsed_s)
         if answer.retry_after_s:

@@ -1,4 +1,4 @@
-"""robots.txt of every origin that a node has read, kept for the whole fleet.
+"""robots.txt of every origin that one machine has read, kept on a Redis or Valkey server for all of them.
 
 Knows where answers are kept and who is fetching one, not what is in them. Promises: an origin is fetched by one node
 while the others wait; one that dies meanwhile is waited for no longer than its claim lasts; an answer is kept no

@@ -1,10 +1,10 @@
-"""The limits of a fleet: the records of `Limits`, on a server that every machine reaches.
+"""The limits that many machines keep together: the records of `HostLimits`, on a Redis or Valkey server.
 
 A change is worked out here on the records as they were seen last, and the server takes it if they are still the same:
 one round trip, and one more where another node was faster. Knows owners and records, no rules.
 Promises: while the server is away nothing is granted, and what must not get lost is written when it is back; slots
 of a dead node come back after its lease, and a node that is cut off ends its exchanges before that; after the server
-lost its memory, nothing is granted before every living node has told what it knows and each key's interval is over.
+lost its memory, nothing is granted before every living node has written what it knows and each key's interval is over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One connection to the server that a fleet shares: compare-and-set of several records in one round trip.
+"""One connection to the Redis or Valkey server that machines share: several records compared and set in one round trip.
 
 Knows redis-py and its errors, the server's time, the epoch of its memory and whether owners are alive. Does not know
 what is in a record. Promises: records change together or not at all, and only if they are as the caller saw them;
