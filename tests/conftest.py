@@ -23,6 +23,8 @@ from tests.conformance.postgres_server import PostgresServer
 from tests.leftovers import Surroundings, live_in
 from tests.warm import WarmPrograms
 
+from DocsToKG.core.clock import ManualClock
+
 # A busy machine is slow at examples, and at making them; how long a test may take in all is bounded.
 settings.register_profile("any machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -151,10 +153,15 @@ def collected_stays_frozen() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def clock() -> ManualClock:
+    """A time that stands still until the test moves it."""
+    return ManualClock()
+
+
 @pytest.fixture(scope="session")
 def blank_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new ledger, to be copied: making the tables takes longer than what most tests do with them."""
-    from DocsToKG.core.clock import ManualClock
     from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
     path = tmp_path_factory.mktemp("blank") / "ledger.sqlite"

@@ -340,11 +340,6 @@ def open_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def ledger(open_ledger: Callable[..., Any], clock: ManualClock) -> Any:
     """One ledger whose time is moved by hand."""
     return open_ledger(clock=clock)

@@ -117,11 +117,6 @@ def schemas(server: None) -> Iterator[Schemas]:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger"
 

@@ -31,11 +31,6 @@ NOW = 1_750_000_000.0
 CROSSREF = {"x-rate-limit-limit": "5", "x-rate-limit-interval": "1s", "x-concurrency-limit": "1"}
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
 def scale_of(limits: HostLimits, host: str = "a.org") -> float:
     """The share of its configured rates that the host is asked at now."""
     return limits.statuses([host])[host].limits["rateScale"]

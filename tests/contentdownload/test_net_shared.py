@@ -35,11 +35,6 @@ Open = Callable[..., HostLimits]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "limits.sqlite"
 

@@ -18,11 +18,6 @@ Open = Callable[..., HostLimits]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "limits.sqlite"
 

@@ -10,15 +10,10 @@ import pytest
 
 from DocsToKG.ContentDownload.orchestrator.models import Job, JobState, LeasedJobDict
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
-from DocsToKG.core.clock import ManualClock, utc_iso
+from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 
 ARTIFACT = {"doi": "10.1/x"}
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -131,11 +131,6 @@ def library(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def queue(tmp_path: Path, clock: ManualClock) -> Iterator[WorkQueue]:
     with WorkQueue(tmp_path / "q.sqlite", clock=clock) as opened:
         yield opened

@@ -19,14 +19,9 @@ from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
-from DocsToKG.core.clock import ManualClock, SystemClock
+from DocsToKG.core.clock import SystemClock
 
 TTL_S = 600
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -36,11 +36,6 @@ class Desk:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def tally(clock: ManualClock) -> HostTally:
     return HostTally(monotonic=clock.monotonic)
 

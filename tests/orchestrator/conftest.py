@@ -17,11 +17,6 @@ from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "ledger.sqlite"
 
