@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import socket
 import ssl
+import sys
+import termios
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from tests.waiting import eventually
 
 
 class Side:
@@ -19,6 +24,11 @@ class Side:
 
     def send(self, data: bytes) -> None:
         self.sock.sendall(data)
+
+    def arrive(self, data: bytes) -> None:
+        """Send, and wait until the client's machine has it all: on a busy one that may come later."""
+        self.send(data)
+        eventually(lambda: not int.from_bytes(fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(4)), sys.byteorder))
 
     def start_tls(self, context: ssl.SSLContext) -> None:
         self.sock = context.wrap_socket(self.sock, server_side=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+import pytest
 from bench import house
 
 TEXT = '''"""What it is.
@@ -31,6 +32,7 @@ def test_the_budgets_of_the_packages_are_the_whole() -> None:
     assert sum(house.BUDGET.values()) == house.WHOLE["code lines"]
 
 
+@pytest.mark.slow
 def test_every_package_is_counted_once() -> None:
     found = house.measure()
     assert sum(row["lines"] for row in found["packages"].values()) == found["code lines"]

@@ -46,6 +46,7 @@ def is_own(value: ast.expr) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_no_test_reaches_into_private_state() -> None:
     """A test that does passes or fails by how a thing is made, and at times by which thread was quicker."""
     found = {

@@ -36,6 +36,7 @@ def test_there_are_sixty_cases_of_each_in_four_renderings() -> None:
     assert {rendering for case in CASES for rendering in case.renderings} == set(RENDERINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_is_a_whole_pdf_with_text(case: Case) -> None:
     data = case.file(case.renderings[0])
@@ -45,12 +46,14 @@ def test_a_case_is_a_whole_pdf_with_text(case: Case) -> None:
     assert not case.text or case.name in LITTLE_TEXT or letters(data) >= 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RIGHT_FILES, ids=lambda case: case.name)
 def test_a_right_file_has_the_pages_of_its_work(case: Case) -> None:
     with pikepdf.open(io.BytesIO(case.file(case.renderings[0]))) as pdf:
         assert len(pdf.pages) >= case.work.pages
 
 
+@pytest.mark.slow
 def test_no_impostor_shares_its_bytes_with_a_right_file() -> None:
     right = {case.file("plain") for case in RIGHT_FILES if "plain" in case.renderings}
     assert not right & {case.file("plain") for case in IMPOSTORS}

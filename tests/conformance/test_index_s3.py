@@ -22,6 +22,7 @@ def bucket(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> S3Store:
     return S3Store(BUCKET, client_options={"allow_http": os.environ["AWS_ENDPOINT_URL"].startswith("http://")})
 
 
+@pytest.mark.slow
 def test_a_snapshot_and_a_list_are_read_from_a_bucket(bucket: S3Store, tmp_path: Path) -> None:
     for number in range(3):
         part = write_lines(tmp_path / f"part_{number}.gz", works(20, first=20 * number))

@@ -667,6 +667,7 @@ Desk(int(sys.argv[2]), type("Remote", (Origin,), {"script": []}), store, folder)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", ["unnamed", "named"])
 def test_a_process_that_is_killed_in_the_middle_of_the_rest_leaves_nothing_to_go_on_with(
     desk: Desk, warm: WarmPrograms, names: str

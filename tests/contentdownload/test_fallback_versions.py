@@ -72,6 +72,7 @@ def test_who_asks_for_a_preprint_gets_it_as_such() -> None:
     assert stored_version(work, plan, copy_at(plan.url, PREPRINT)) == (SUBMITTED, PREPRINT)
 
 
+@pytest.mark.slow
 def test_a_preprint_in_place_of_a_paper_says_so_in_manifest_catalog_and_results(
     calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], tmp_path: Path
 ) -> None:

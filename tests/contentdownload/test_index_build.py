@@ -113,6 +113,7 @@ def test_a_table_without_the_needed_columns_says_which(tmp_path: Path) -> None:
         build(tmp_path / "oa", Wanted([("copies", str(tmp_path / "mine.csv"))]))
 
 
+@pytest.mark.slow
 def test_openalex_in_parquet_gives_the_same_as_in_json_lines(tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "works.jsonl", works(30))
     with connect() as db:
@@ -134,6 +135,7 @@ def test_packed_with_zstd(tmp_path: Path) -> None:
     assert built(tmp_path / "oa", tmp_path / "works.jsonl.zst").works == 5
 
 
+@pytest.mark.slow
 def test_newer_records_replace_older_ones_and_deleted_ones_go(tmp_path: Path) -> None:
     built(tmp_path / "oa", write_lines(tmp_path / "works.jsonl", works(9)))
     opened = openalex_work(1, pdf="https://new.example/1.pdf")
@@ -180,6 +182,7 @@ def test_two_builds_at_once_are_refused(tmp_path: Path) -> None:
     assert built(tmp_path / "oa", lines).works == 3
 
 
+@pytest.mark.slow
 def test_an_index_is_read_to_the_end_while_it_is_replaced(tmp_path: Path) -> None:
     first = built(tmp_path / "oa", write_lines(tmp_path / "a.jsonl", works(3)))
     with Index(tmp_path / "oa") as index:
@@ -211,6 +214,7 @@ def test_interrupted_a_build_leaves_the_index_and_goes_on_later(tmp_path: Path) 
     assert not (tmp_path / "oa" / "building").exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_the_index_stays(tmp_path: Path) -> None:
     """The system refuses files over a size, which is as near to a full disk as a test comes without root."""
     before = built(tmp_path / "oa", write_lines(tmp_path / "a.jsonl", works(3)))

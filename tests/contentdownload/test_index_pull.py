@@ -46,6 +46,7 @@ def pulled(cfg: ContentDownloadConfig, ids: list[str]) -> RunResult:
         return run.process_artifacts(ids)
 
 
+@pytest.mark.slow
 def test_the_same_papers_with_a_third_of_the_requests(
     sandbox: SandboxServer, oa: Path, make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_the_same_papers_with_a_third_of_the_requests(
     assert requests[1] * 2 < requests[0]
 
 
+@pytest.mark.slow
 def test_what_the_index_calls_closed_is_told_from_what_it_does_not_know(
     sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_joined_list_keeps_its_order_its_rubbish_and_its_duplicates(tmp_path: 
     assert (lines[2].work.work_id, lines[2].work.doi) == ("pmid:1003", "10.5555/work.3"), "a job keeps its name"
 
 
+@pytest.mark.slow
 def test_a_long_list_is_joined_at_bounded_memory(tmp_path: Path) -> None:
     built(tmp_path / "oa", write_lines(tmp_path / "w.jsonl", works(90)))
 

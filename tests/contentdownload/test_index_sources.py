@@ -35,6 +35,7 @@ def recorded_works() -> list[dict[str, Any]]:
     return [each["work"] for file in sorted(folder.glob("*.json")) for each in json.loads(file.read_text())["records"]]
 
 
+@pytest.mark.slow
 def test_every_open_copy_of_the_recorded_works_is_found_again(tmp_path: Path) -> None:
     records = recorded_works()
     built(tmp_path / "oa", write_lines(tmp_path / "works.jsonl.gz", records))
@@ -181,6 +182,7 @@ _SPELLINGS = ["{}", "https://doi.org/{}", "http://dx.doi.org/{}", "doi:{}", "DOI
 _DOIS = st.from_regex(r"10\.[0-9]{4,6}(\.[0-9]{1,3})?/[A-Za-z0-9()<>;:._/-]{1,20}", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(doi=_DOIS, spelling=st.sampled_from(_SPELLINGS))
 def test_dois_are_written_as_the_other_half_of_the_program_writes_them(doi: str, spelling: str) -> None:
     text = spelling.format(doi)
@@ -193,6 +195,7 @@ def test_dois_are_written_as_the_other_half_of_the_program_writes_them(doi: str,
         assert name == str(parse_identifier(text))
 
 
+@pytest.mark.slow
 def test_names_are_told_only_where_the_careful_reader_agrees() -> None:
     cases = json.loads(needs.recorded("identifiers").glob("*.json").__next__().read_text())
     texts = [case["raw"] for some in cases["cases"].values() for case in some if isinstance(case["raw"], str)]

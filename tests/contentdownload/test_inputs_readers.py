@@ -314,6 +314,7 @@ def test_text_streams_serve_as_standard_input_and_stay_open() -> None:
     assert not binary.closed
 
 
+@pytest.mark.slow
 def test_a_real_pipe_is_read_as_it_comes(warm: WarmPrograms) -> None:
     program = (
         "import sys\nfrom DocsToKG.ContentDownload.inputs import read_inputs\n"

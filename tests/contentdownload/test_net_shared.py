@@ -245,6 +245,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_the_slots_of_a_killed_process_come_back_at_once(path: Path, warm: WarmPrograms) -> None:
     """FAIL-01: the lock of its file tells, not the time."""
     process = subprocess.Popen([*warm.words("python"), "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True)

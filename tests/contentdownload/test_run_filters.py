@@ -91,6 +91,7 @@ def test_only_copies_under_the_wanted_licences_are_fetched(
             assert "licence" in row.reason
 
 
+@pytest.mark.slow
 def test_looser_filters_fetch_what_was_left_out_before(
     obtain: Callable[..., RunResult], truth: list[dict[str, Any]]
 ) -> None:
@@ -313,6 +314,7 @@ def test_a_query_without_a_wanted_work_says_so(
         assert said in done.stderr
 
 
+@pytest.mark.slow
 def test_a_limit_counts_the_given_works_that_the_filters_let_pass(
     content: Command, config: str, truth: list[dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def stored(
     return [line for line in lines if line["status"] == "ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["xml", "html"])
 def test_full_text_in_one_form_alone_is_proved_by_its_own_doi(
     calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], tmp_path: Path, form: str
@@ -42,6 +43,7 @@ def test_full_text_in_one_form_alone_is_proved_by_its_own_doi(
     assert not (tmp_path / "PDF").exists()
 
 
+@pytest.mark.slow
 def test_other_forms_stand_in_where_the_best_one_is_missing(
     calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], tmp_path: Path
 ) -> None:

@@ -232,6 +232,7 @@ def test_a_list_that_was_worked_off_is_begun_anew(config: ContentDownloadConfig,
     assert pages == [None]
 
 
+@pytest.mark.slow
 def test_works_that_the_filters_refuse_are_not_listed_and_do_not_count(
     server: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -242,6 +243,7 @@ def test_works_that_the_filters_refuse_are_not_listed_and_do_not_count(
     assert {years.get(work.removeprefix("doi:")) for work in works} <= {2015, 2016, None}
 
 
+@pytest.mark.slow
 def test_works_that_are_told_to_have_no_wanted_licence_do_not_count(
     server: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:

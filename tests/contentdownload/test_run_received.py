@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.contentdownload.one_source import alone
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
@@ -12,6 +13,7 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.Sandbox.profile import SandboxServer
 
 
+@pytest.mark.slow
 def test_a_page_that_is_the_file_is_read_once(
     calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], tmp_path: Path
 ) -> None:

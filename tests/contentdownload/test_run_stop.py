@@ -113,6 +113,7 @@ def test_a_full_disk_ends_the_run_and_keeps_the_jobs(
         assert run.process_artifacts(urls).complete
 
 
+@pytest.mark.slow
 def test_a_ledger_that_was_full_holds_nobody_up_afterwards(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def pulled(
         run.process_artifacts(server.identifiers(WORKS, mix=False))
 
 
+@pytest.mark.slow
 def test_the_files_beside_a_paper_are_stored_and_leave_with_it(
     calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], content: Run, tmp_path: Path
 ) -> None:
@@ -79,6 +80,7 @@ def test_without_the_option_nothing_beside_the_paper_is_asked_for(
     assert {len(line["supplements"]) for line in lines_of(tmp_path)} == {0}
 
 
+@pytest.mark.slow
 def test_a_file_beside_the_paper_that_cannot_be_had_is_told_and_costs_nothing(
     calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], tmp_path: Path
 ) -> None:

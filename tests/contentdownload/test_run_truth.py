@@ -52,6 +52,7 @@ def rows(root: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_every_stored_file_is_the_paper(told: Told) -> None:
     """SLO-04: corruption is 0, by SHA-256 against the server's truth."""
     checked = 0
@@ -143,6 +144,7 @@ def test_a_file_that_was_deleted_comes_back_from_the_store(told: Told, copy: Pat
     assert told.server.counters()["requests"] == before
 
 
+@pytest.mark.slow
 def test_the_python_interface_takes_what_users_have(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:

@@ -186,12 +186,12 @@ def test_bytes_left_over_in_a_kept_tls_connection_never_become_the_next_response
             if how == "one-record":
                 talk.send(whole[:-3])
                 time.sleep(0.002)
-                talk.send(whole[-3:] + evil)
+                talk.arrive(whole[-3:] + evil)
             else:
                 talk.send(whole)
                 if how == "late":
                     time.sleep(0.002)
-                talk.send(evil)
+                talk.arrive(evil)
             said.release()
 
     async def main():
@@ -212,7 +212,7 @@ def test_a_post_is_not_repeated_where_the_connection_held_left_over_bytes(far, s
             time.sleep(0.002)
             talk.send(OK[:-2])
             time.sleep(0.002)
-            talk.send(OK[-2:] + OK)
+            talk.arrive(OK[-2:] + OK)
             said.release()
 
     server = serve(script)
