@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.download_ours import HOSTS, Set
+from bench.download_ours import HOSTS, START, Set
 from bench.facts import aim, report
 from bench.nginx import Nginx, host_address
 from bench.origin import Papers
@@ -68,7 +68,7 @@ def addresses(papers: Set, port: int) -> Iterator[str]:
 def ours(processes: int, workers: int) -> Contender:
     def commands(job: Job) -> list[list[str]]:
         numbers = map(str, (job.papers.items, job.papers.size_bytes, job.port, workers, processes))
-        return [[sys.executable, "-m", "bench.download_ours", str(job.folder), job.papers.name, *numbers]]
+        return [[sys.executable, "-c", START, str(job.folder), job.papers.name, *numbers]]
 
     name = OURS if processes == 1 else f"{OURS}, {processes} processes"
     return Contender(name, "all of it, sha256, flush", commands, tells=True)

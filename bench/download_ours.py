@@ -1,6 +1,6 @@
 """Ours of `bench.download`: one run in a process of its own, which imports no more than a pull does.
 
-    python -m bench.download_ours FOLDER NAME ITEMS SIZE PORT WORKERS PROCESSES
+    python -c "$START" FOLDER NAME ITEMS SIZE PORT WORKERS PROCESSES
 
 Prints as JSON when the last paper was on the ledger, and the processor's time of the work.
 """
@@ -20,6 +20,11 @@ from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.core.process import ours_alone
 
+# Declared before anything is loaded, as the commands do.
+START = (
+    "from DocsToKG.core.process import declare_ours; declare_ours(); "
+    "from bench.download_ours import main; raise SystemExit(main())"
+)
 HOSTS = 40
 PER_HOST = 4
 _BEGIN_S = 3.0  # within which all processes of a run have begun

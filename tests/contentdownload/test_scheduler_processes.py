@@ -289,10 +289,13 @@ def test_one_signal_drains_all_processes(calm_sandbox, make_config, clean_enviro
 
 
 @pytest.mark.slow
-def test_when_the_run_is_killed_its_processes_end_and_the_folder_is_free(calm_sandbox, make_config, tmp_path):
-    """ORC-12: until the last of them is gone, nobody else may work in the folder."""
-    program = """
+@pytest.mark.parametrize("as_ours", ["", "from DocsToKG.core.process import declare_ours; declare_ours()"])
+def test_when_the_run_is_killed_its_processes_end_and_the_folder_is_free(calm_sandbox, make_config, tmp_path, as_ours):
+    """ORC-12: until the last of them is gone, nobody else may work in the folder. In a program of ours they are copies
+    of it, in others they are started anew."""
+    program = f"""
 import pickle, sys
+{as_ours}
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.ContentDownload.inputs import coerce_works
 cfg, urls = pickle.load(sys.stdin.buffer)

@@ -14,6 +14,17 @@ from contextlib import contextmanager
 
 _LOOK_FOR_CYCLES = (20_000, 20, 50)
 _SWITCH_S = 0.001
+_program = {"ours": False}
+
+
+def declare_ours() -> None:
+    """Said by our own programs before they load anything: no cycle is made by that, and nobody else's work is here."""
+    _program["ours"] = True
+    gc.set_threshold(*_LOOK_FOR_CYCLES)
+
+
+def is_ours() -> bool:
+    return _program["ours"]
 
 
 @contextmanager

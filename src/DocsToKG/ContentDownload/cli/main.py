@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from DocsToKG.core.interrupts import interruptible
+from DocsToKG.core.process import declare_ours
 
 
 def content(prog_name: str = "content") -> None:
+    declare_ours()
     with interruptible():
         from DocsToKG.ContentDownload.cli.app import app
 

@@ -15,12 +15,14 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import partial
 from typing import IO, Any
 
 import orjson
+
+from DocsToKG.core.forking import Forked
 
 _FALSE_STARTS = 3
 _FIRST_PAUSE_S = 0.05
@@ -33,11 +35,18 @@ Word = dict[str, Any]
 class Member:
     """One process and what it has said last."""
 
-    def __init__(self, command: Sequence[str], order: bytes, keep_open: Sequence[int]) -> None:
-        # Its own group: Ctrl+C is for the boss, who then tells the members.
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=keep_open, process_group=0
-        )
+    def __init__(
+        self, command: Sequence[str], order: bytes, keep_open: Sequence[int], copy: Forked | None = None
+    ) -> None:
+        self.process: Forked | subprocess.Popen[bytes]
+        if copy is not None:
+            self.process = copy
+            copy.admit(keep_open)
+        else:
+            # Its own group: Ctrl+C is for the boss, who then tells the members.
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=keep_open, process_group=0
+            )
         self.is_up = False
         self.state: Word = {}
         self.tell(_LENGTH.pack(len(order)) + order)
@@ -69,6 +78,9 @@ class Member:
         self.tell(b"stop %f\n" % grace_s)
 
     def close(self) -> None:
+        if isinstance(self.process, Forked):
+            self.process.close()
+            return
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             with contextlib.suppress(OSError):
@@ -77,7 +89,7 @@ class Member:
 
 class Crew:
     """`count` members that run `command`. `on_word(member, word)` hears them and must not raise; `on_death` follows
-    each that died."""
+    each that died. `copies` of this process are the first members, where there are any."""
 
     def __init__(
         self,
@@ -89,6 +101,7 @@ class Crew:
         on_death: Callable[[], None] = lambda: None,
         on_failure: Callable[[str, str], None] = lambda kind, text: None,
         keep_open: Sequence[int] = (),
+        copies: Iterable[Forked] = (),
     ) -> None:
         self._command = tuple(command)
         self._order = order
@@ -96,6 +109,7 @@ class Crew:
         self._on_death = on_death
         self._on_failure = on_failure
         self._keep_open = tuple(keep_open)
+        self._copies = list(copies)
         self._lock = threading.Lock()
         self._members: dict[int, Member] = {}  # by seat
         self._stopping = threading.Event()
@@ -141,6 +155,9 @@ class Crew:
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
+        for copy in self._copies:
+            copy.dismiss()
+        self._copies.clear()
 
     def _fill(self, seat: int) -> None:
         """Keep one seat taken."""
@@ -174,7 +191,8 @@ class Crew:
         with self._lock:
             if self._stopping.is_set():
                 return None
-            member = self._members[seat] = Member(self._command, self._order, self._keep_open)
+            copy = self._copies.pop() if self._copies else None
+            member = self._members[seat] = Member(self._command, self._order, self._keep_open, copy)
             return member
 
     def _heed(self, member: Member, word: Word) -> None:

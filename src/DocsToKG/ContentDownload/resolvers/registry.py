@@ -88,6 +88,9 @@ class Sources(Mapping[str, Resolver]):
     def __getitem__(self, name: str) -> Resolver:
         return self._built.get(name) or self._build(name)
 
+    def __contains__(self, name: object) -> bool:  # Mapping's own would load it
+        return name in self._settings
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._settings)
 

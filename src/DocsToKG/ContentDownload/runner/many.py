@@ -10,7 +10,9 @@ import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome
 from DocsToKG.ContentDownload.bootstrap import Parts
@@ -21,6 +23,7 @@ from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry.metrics import QueueView, view_of
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.forking import Forked, fork_many, may_fork
 from DocsToKG.core.interrupts import raise_if_wished
 from DocsToKG.Orchestrator.control.workers.liveness import free_dead
 from DocsToKG.Orchestrator.errors import LedgerError
@@ -47,6 +50,7 @@ class ManyProcesses:
         keep_open: Sequence[int],
         on_outcome: OnOutcome,
         clock: Clock,
+        copies: Sequence[Forked] = (),
     ) -> None:
         self._ledger = ledger
         self._telemetry = parts.telemetry
@@ -68,6 +72,7 @@ class ManyProcesses:
             on_death=self._free,
             on_failure=self._member_failed,
             keep_open=[*keep_open, *parts.telemetry.locks],
+            copies=copies,
         )
         self._follower = threading.Thread(target=self._follow, name="record-follower", daemon=True)
         parts.telemetry.on_failure(self._fail)
@@ -197,3 +202,23 @@ class ManyProcesses:
         if self._failure is None:
             self._failure = error
             self.halt()
+
+
+@contextmanager
+def copies_of_this_process(count: int) -> Iterator[list[Forked]]:
+    """Copies that wait for their order, which share with this process what it has loaded; none where it must not be
+    copied. Those that are not needed end with the block."""
+    if not may_fork():
+        yield []
+        return
+    from DocsToKG.ContentDownload.runner import member
+
+    for name in member.LOADED:
+        import_module(name)
+    copies = fork_many(member.main, count)
+    try:
+        yield copies
+    finally:
+        for copy in copies:
+            if copy.returncode is None:
+                copy.dismiss()

@@ -26,6 +26,16 @@ from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.errors import LedgerError
 
+# What every member needs beyond what is loaded with this module.
+LOADED = (
+    "DocsToKG.ContentDownload.net.limits.stores.sqlite",
+    "DocsToKG.ContentDownload.net.robots.check",
+    "DocsToKG.ContentDownload.orchestrator.reporting",
+    "DocsToKG.ContentDownload.upkeep.takedowns",
+    "DocsToKG.ContentDownload.validation.candidate",
+    "DocsToKG.Orchestrator.ledger.sqlite",
+    "DocsToKG.transport.curl",
+)
 _PATIENCE_S = 30.0
 _COME_BACK_S = 0.5
 

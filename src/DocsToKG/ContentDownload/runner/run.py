@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner.isolation import Isolation
     from DocsToKG.ContentDownload.runner.listing import Listing
     from DocsToKG.ContentDownload.runner.many import ManyProcesses
+    from DocsToKG.core.forking import Forked
 
 _BATCH = 500
 _GRACE_S = 8.0
@@ -81,6 +82,7 @@ class DownloadRun:
         self._tally_lock = threading.Lock()
         self._orchestrator: Orchestrator | ManyProcesses | None = None
         self._isolation: Isolation | None = None
+        self._copies: list[Forked] = []
         self._missed = 0
         self._before: dict[str, int] | None = None  # of the ledger, when several processes began
         self._listing: Listing | None = None
@@ -90,6 +92,10 @@ class DownloadRun:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
+            if self.is_in_many:  # before there is any thread
+                from DocsToKG.ContentDownload.runner.many import copies_of_this_process
+
+                self._copies = stack.enter_context(copies_of_this_process(self._cfg.orchestrator.processes))
             stack.enter_context(self.folder)
             self._worker_id = worker_id_of(self._cfg)
             # The record closes before the ledger, so that what it has committed can still be acknowledged.
@@ -315,6 +321,7 @@ class DownloadRun:
 
         self._parts.telemetry.flush()  # what was found by looking at the files is on record before others write
         self._before, self._missed = self._queue.stats(), self._tally.ends[OutcomeClass.ERROR]
+        copies, self._copies = self._copies, []
         return ManyProcesses(
             self._cfg,
             self._queue.ledger,
@@ -322,6 +329,7 @@ class DownloadRun:
             keep_open=[self.folder.lock],
             on_outcome=self._count_outcome,
             clock=self._clock,
+            copies=copies,
         )
 
     def _alone(self) -> Orchestrator:
