@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from DocsToKG.ContentDownload.api.licences import spdx
 from DocsToKG.ContentDownload.api.ports import Call
@@ -33,12 +33,14 @@ from DocsToKG.ContentDownload.fallback.search_state import SearchState
 from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
 from DocsToKG.ContentDownload.net.limits.queues import Limiter, PermitQueues
 from DocsToKG.ContentDownload.storage.outage import Hold
-from DocsToKG.ContentDownload.supplement_download import SupplementDownload
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.tasks import LoopThread
 from DocsToKG.core.urls import index_url, mask_url
 from DocsToKG.core.values import lean_dataclass
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.supplement_download import SupplementDownload
 
 T = TypeVar("T")
 

@@ -21,12 +21,11 @@ from DocsToKG.core.urls import BadUrl, host_key
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerUnusable
 from DocsToKG.Orchestrator.jobs.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Enqueued, Fail, Finish, JobFilter, NewJob, Release
-from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
-from DocsToKG.Orchestrator.ledger.opening import open_ledger
 from DocsToKG.Orchestrator.notifications.choice import DEFAULT_CHANNEL, SignalKind, open_signal
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import QueueConfig
+    from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 Artifact = Mapping[str, Any] | str
 _ACKNOWLEDGED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR)
@@ -82,6 +81,8 @@ class WorkQueue:
         orchestrator_url: str | None = None,
         token_file: str | None = None,
     ) -> None:
+        from DocsToKG.Orchestrator.ledger.opening import open_ledger
+
         is_ledgers_own = signal is None or (signal == "pg_notify" and url is not None)
         self.signal = None if is_ledgers_own else open_signal(signal or "local", signal_url, channel=signal_channel)
         self.ledger: DatabaseLedger = (

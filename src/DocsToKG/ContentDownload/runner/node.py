@@ -14,10 +14,10 @@ from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.core.ids import new_worker_id
-from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.orchestrator.reporting import Reporter
+    from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 _LONGEST = 63
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.bootstrap import Parts, database_path, open_parts, open_queue
 from DocsToKG.ContentDownload.catalog.paths import RESULTS
-from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.config.merge import merge
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
@@ -46,6 +45,7 @@ from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import NewJob
 
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.summary import Figures
     from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
     from DocsToKG.ContentDownload.runner.again import Again
     from DocsToKG.ContentDownload.runner.isolation import Isolation
