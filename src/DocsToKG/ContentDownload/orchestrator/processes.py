@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import orjson
 
-from DocsToKG.core.forking import Forked
+from DocsToKG.ContentDownload.orchestrator.forking import Forked
 
 _FALSE_STARTS = 3
 _FIRST_PAUSE_S = 0.05

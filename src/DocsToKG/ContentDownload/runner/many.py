@@ -18,12 +18,12 @@ from DocsToKG.ContentDownload.api.types import DownloadOutcome
 from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import RunError, told_error
+from DocsToKG.ContentDownload.orchestrator.forking import Forked, fork_many, may_fork
 from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry.metrics import QueueView, view_of
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.forking import Forked, fork_many, may_fork
 from DocsToKG.core.interrupts import raise_if_wished
 from DocsToKG.Orchestrator.control.workers.liveness import free_dead
 from DocsToKG.Orchestrator.errors import LedgerError

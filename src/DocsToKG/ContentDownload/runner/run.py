@@ -46,12 +46,12 @@ from DocsToKG.Orchestrator.ledger.base import NewJob
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures
+    from DocsToKG.ContentDownload.orchestrator.forking import Forked
     from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
     from DocsToKG.ContentDownload.runner.again import Again
     from DocsToKG.ContentDownload.runner.isolation import Isolation
     from DocsToKG.ContentDownload.runner.listing import Listing
     from DocsToKG.ContentDownload.runner.many import ManyProcesses
-    from DocsToKG.core.forking import Forked
 
 _BATCH = 500
 _GRACE_S = 8.0

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are c
 
 COPY = """
 import os, sys, time
-from DocsToKG.core.forking import Forked, fork_many, may_fork
+from DocsToKG.ContentDownload.orchestrator.forking import Forked, fork_many, may_fork
 from DocsToKG.core.process import declare_ours
 declare_ours()
 def main():
@@ -100,6 +100,7 @@ def test_when_the_process_that_made_them_is_killed_copies_end(tmp_path: Path) ->
     script = """
 copies = fork_many(main, 3)
 copies[0].admit([]); copies[1].admit([])
+copies[0].stdin.write(b"hello\\n"); copies[0].stdin.flush()  # and dies with the answer unread
 print(*(copy.pid for copy in copies), flush=True)
 time.sleep(60)
 """

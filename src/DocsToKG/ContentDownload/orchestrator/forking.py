@@ -35,20 +35,25 @@ class Forked:
     def __init__(self, main: Callable[[], int], others: Iterable[Forked] = ()) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        self._ours, theirs = socket.socketpair()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _go_on(main, theirs, [self._ours, *(other._ours for other in others)])
-        theirs.close()
-        self.stdin = self._ours.makefile("wb")
-        self.stdout = self._ours.makefile("rb")
+        # Words go through pipes: a socket whose other side was killed with words unread is broken, and not at its end.
+        commands, answers, (self._gate, gate) = os.pipe(), os.pipe(), socket.socketpair()
+        self.stdin = os.fdopen(commands[1], "wb")
+        self.stdout = os.fdopen(answers[0], "rb")
         self.returncode: int | None = None
         self._lock = threading.Lock()
+        self.pid = os.fork()
+        if self.pid == 0:
+            for one in (self, *others):
+                one.close()
+            _go_on(main, gate, commands[0], answers[1])
+        gate.close()
+        os.close(commands[0])
+        os.close(answers[1])
 
     def admit(self, files: Sequence[int]) -> None:
         """Let it begin. Its copies of the open `files` stay open for as long as it lives."""
         with contextlib.suppress(OSError):  # it is gone, which is noticed elsewhere
-            socket.send_fds(self._ours, [b"!"], files)
+            socket.send_fds(self._gate, [b"!"], files)
 
     def wait(self) -> int:
         with self._lock:
@@ -68,7 +73,7 @@ class Forked:
         self.close()
 
     def close(self) -> None:
-        for each in (self.stdin, self.stdout, self._ours):
+        for each in (self.stdin, self.stdout, self._gate):
             with contextlib.suppress(OSError):
                 each.close()
 
@@ -86,7 +91,7 @@ def fork_many(main: Callable[[], int], count: int) -> list[Forked]:
         gc.unfreeze()
 
 
-def _go_on(main: Callable[[], int], pipe: socket.socket, foreign: Iterable[socket.socket]) -> None:
+def _go_on(main: Callable[[], int], gate: socket.socket, commands: int, answers: int) -> None:
     """In the copy. Never returns."""
     code = 1
     try:
@@ -94,12 +99,12 @@ def _go_on(main: Callable[[], int], pipe: socket.socket, foreign: Iterable[socke
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         atexit._clear()
-        for each in foreign:
-            each.close()
-        said, _held, _, _ = socket.recv_fds(pipe, 1, _MOST_FILES)
-        os.dup2(pipe.fileno(), 0)
-        os.dup2(pipe.fileno(), 1)
-        pipe.close()
+        said, _held, _, _ = socket.recv_fds(gate, 1, _MOST_FILES)
+        gate.close()
+        os.dup2(commands, 0)
+        os.dup2(answers, 1)
+        os.close(commands)
+        os.close(answers)
         code = main() if said else 0
     except SystemExit as wanted:
         code = wanted.code if isinstance(wanted.code, int) else 1
