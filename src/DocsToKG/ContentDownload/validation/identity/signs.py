@@ -173,7 +173,7 @@ def _read_dois(known: KnownWork, page: Page, signs: Signs, *, is_title_page: boo
     for shown in shown_dois(page):
         if any(same_doi(shown.doi, doi) for doi in known.dois):
             # A cover names the paper behind it, also in running text.
-            is_covering = is_cover(page) and not is_title_page
+            is_covering = not is_title_page and is_cover(page)
             is_own = is_covering or (shown.is_own and not is_cited(page, shown.line, known))
             signs.doi = signs.doi or is_own
             signs.doi_in_header = signs.doi_in_header or (is_own and is_title_page and is_at_edge(page, shown.line))

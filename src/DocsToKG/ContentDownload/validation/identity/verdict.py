@@ -198,10 +198,7 @@ def _proof(known: KnownWork, document: DocumentText, signs: Signs, whole: Wholen
     """The class, and what kept the document from being proved."""
     why: list[str] = []
     authors = authors_agree(known, signs)
-    # A cover may call itself what it likes: the paper behind it has its own first page.
-    is_behind_cover = signs.page.number > 1 and signs.title is not None and looks_like_paper(signs.page)
-    is_itself = signs.doi and signs.title is not None and authors is True and looks_like_paper(signs.page)
-    if signs.kind is not None and not is_behind_cover and not (is_itself and signs.kind in _NAMED_IN_PAPERS):
+    if signs.kind is not None and not _is_excused(signs, authors):
         why.append(f"calls itself {signs.kind}")
     if signs.part_doi is not None:
         why.append(f"DOI of a part: {signs.part_doi}")
@@ -221,6 +218,14 @@ def _proof(known: KnownWork, document: DocumentText, signs: Signs, whole: Wholen
     if signs.doi:
         return _proof_by_doi(known, signs, authors)
     return _proof_by_title(known, document, signs, authors)
+
+
+def _is_excused(signs: Signs, authors: bool | None) -> bool:
+    """The page on which the paper begins looks like one, and the words are a cover's, or such as papers have."""
+    # A cover may call itself what it likes: the paper behind it has its own first page.
+    is_behind_cover = signs.page.number > 1 and signs.title is not None
+    is_itself = signs.doi and signs.title is not None and authors is True and signs.kind in _NAMED_IN_PAPERS
+    return (is_behind_cover or is_itself) and looks_like_paper(signs.page)
 
 
 def _proof_by_doi(known: KnownWork, signs: Signs, authors: bool | None) -> tuple[Proof, list[str]]:

@@ -196,15 +196,22 @@ def _box(
     return (round(left, 1), round(bottom, 1), round(right, 1), round(top, 1), round(size, 2))
 
 
+# Filled again by each call: PDFium is used by one thread.
+_BOX = pdfium.FS_RECTF()
+_BOX_REFERENCE = ctypes.byref(_BOX)
+
+
 def _char(text_page: Any, text_index: int) -> _CharBox | None:
     index = pdfium.FPDFText_GetCharIndexFromTextIndex(text_page, text_index)
     if index < 0:
         return None
-    box = pdfium.FS_RECTF()
-    if not pdfium.FPDFText_GetLooseCharBox(text_page, index, ctypes.byref(box)):
+    if not pdfium.FPDFText_GetLooseCharBox(text_page, index, _BOX_REFERENCE):
         return None
-    left, right = sorted((box.left, box.right))
-    bottom, top = sorted((box.bottom, box.top))
+    left, bottom, right, top = _BOX.left, _BOX.bottom, _BOX.right, _BOX.top
+    if left > right:
+        left, right = right, left
+    if bottom > top:
+        bottom, top = top, bottom
     return (left, bottom, right, top) if top > bottom else None
 
 
