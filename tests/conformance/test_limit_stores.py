@@ -1,4 +1,4 @@
-"""What every store of limits promises, in one suite: memory (this process), SQLite (this machine), Redis (many machines).
+"""What every store of limits promises: in memory (one process), SQLite (one machine), Redis (many machines).
 
 What only shared stores promise is in test_net_shared.py, which test_limits_redis.py runs too.
 """
