@@ -37,7 +37,7 @@ PROMISES = (
     ("whole and undamaged PDF", ("validation/pdf/",)),
     ("identity and other proofs", ("validation/",)),
     ("file: hash, store, names", ("storage/", "download_execution")),
-    ("search: sources, tiers, candidates", ("fallback/", "resolvers/", "pipeline", "upkeep/")),
+    ("search: sources, tiers, candidates", ("fallback/", "resolvers/", "pipeline", "maintenance/")),
     ("engine: libcurl, address guard, deadlines", ("transport/",)),
     ("retries, redirects, URL policy, bounded bodies", ("net/",)),
     ("lease, fence, stages, ledger", ("Orchestrator/", "orchestrator/")),
