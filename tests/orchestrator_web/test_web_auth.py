@@ -195,8 +195,8 @@ def test_a_token_that_was_taken_back_or_ran_out_is_refused(tmp_path):
     brief, _ = command.make("b", scopes=["orch:read"], tenant=None, ttl_s=60)
     assert serving.find(token)
     assert serving.find(brief)
-    assert command.take_back(record.token_id)
-    assert not command.take_back(record.token_id)
+    assert command.revoke(record.token_id)
+    assert not command.revoke(record.token_id)
     clock.advance(61)
     assert serving.find(token) is None
     assert serving.find(brief) is None

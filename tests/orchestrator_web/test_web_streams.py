@@ -152,7 +152,7 @@ def test_a_stream_does_not_outlive_its_token(ledger, tokens):
         token, record = tokens.make("reader", scopes=["orch:read"], tenant="default")
         with EventStream(port, JOBS, token) as stream:
             connected(stream)
-            tokens.take_back(record.token_id)
+            tokens.revoke(record.token_id)
             name, _, data = stream.next_event()
             assert (name, data["message"]) == ("notice", "the token is no longer good")
             assert list(stream.blocks()) == []

@@ -237,7 +237,7 @@ def console_beside(settings: ServerSettings) -> Iterator[str]:
             with serving(service.app, listener, drain_s=settings.drain_seconds):
                 yield f"{address_of(listener)}/console/#token={token}"
         finally:
-            service.tokens.take_back(record.token_id)
+            service.tokens.revoke(record.token_id)
 
 
 def first_token(tokens: TokenFile) -> str | None:

@@ -1,6 +1,6 @@
-"""Bundles over HTTP: written whole to a temporary file, then sent; one at a time.
+"""Audit bundles over HTTP: written to a temporary file, then sent; one at a time.
 
-Knows the second reader and the keys. Promises: an export holds up no other request; nothing is left on disk.
+Reads through a connection of its own. Promises: an export holds up no other request; nothing is left on disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AuditExporter:
         self._busy = threading.Lock()
 
     def write(self, asked: Range) -> Exported:
-        """The bundle in a folder of its own, which `taken` removes."""
+        """The bundle in a folder of its own, which `opened_and_unlinked` removes."""
         signers = self._signer.signers()
         if not signers:
             raise Problem(409, "NO_SIGNING_KEY", "there is no key to sign with; make one: audit keys new")
@@ -53,15 +53,15 @@ class AuditExporter:
             self._busy.release()
 
 
-def taken(path: Path) -> BinaryIO:
-    """The bundle, opened and no longer on disk under a name: whatever becomes of the reader, nothing is left."""
+def opened_and_unlinked(path: Path) -> BinaryIO:
+    """The bundle, open and already unlinked: nothing is left on disk, however the download ends."""
     try:
         return path.open("rb")
     finally:
         shutil.rmtree(path.parent, ignore_errors=True)
 
 
-def sent(file: BinaryIO) -> Iterator[bytes]:
+def chunks_of(file: BinaryIO) -> Iterator[bytes]:
     with file:
         while chunk := file.read(_CHUNK):
             yield chunk

@@ -1,9 +1,8 @@
-"""The same request twice, the work once: `Idempotency-Key`.
+"""`Idempotency-Key`: a repeated request gets the first response and acts once.
 
-Knows keys, digests of requests and where first answers are kept. Promises: a key that comes again with the same request
-gets the first answer, with `Idempotency-Replayed: true`; with another request, or while the first is at work, it is
-refused; a request that did not act may be tried again with its key. One whose caller was told that it took too long is
-at work until it is through.
+Promises: a key that comes again with the same request gets the first response, with `Idempotency-Replayed: true`; with
+another request, or while the first is running, it is refused; a request that did not act may be sent again with its
+key. A request that timed out for its caller counts as running until it ends.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ HOLD_S = ABANDONED_MS / 1000 / 4
 
 
 class IdempotencyKeys:
-    """Remembers by tenant, path and key, for all instances of the ledger."""
+    """Stores first responses by tenant, path and key, for all instances of the ledger."""
 
     def __init__(self, answers: IdempotencyService) -> None:
         self._answers = answers
-        self._holding = anyio.CapacityLimiter(1)  # its own, as work may have taken all others
+        self._holding = anyio.CapacityLimiter(1)  # its own, as requests may have taken all others
 
     async def once(
         self,
@@ -47,7 +46,7 @@ class IdempotencyKeys:
     ) -> Response:
         if not _KEY.fullmatch(key):
             raise Problem(400, "BAD_IDEMPOTENCY_KEY", "an Idempotency-Key has 1 to 128 visible ASCII characters")
-        # A thread cannot be called back: whoever stops waiting must not make the key free while it may still act.
+        # A thread cannot be cancelled: a caller that stops waiting must not free the key while it may still act.
         first = self._first(caller.tenant, path, key, _digest(path, body), work, slots)
         return await asyncio.shield(to_its_end(first))
 
@@ -67,7 +66,7 @@ class IdempotencyKeys:
             return Response(known.body, known.status, headers=headers, media_type="application/json")
         acting = to_its_end(self._act(place, work, slots))
         while not (await asyncio.wait({acting}, timeout=HOLD_S))[0]:
-            with contextlib.suppress(LedgerError):  # it is said again
+            with contextlib.suppress(LedgerError):  # the next round tries again
                 await in_thread(partial(self._answers.hold, *place), self._holding)
         return await acting
 
@@ -79,7 +78,7 @@ class IdempotencyKeys:
             response = await work()
             is_kept = 200 <= response.status_code < 300 and not isinstance(response, StreamingResponse)
         finally:
-            # Shielded: a service that ends must not leave a key taken.
+            # Shielded: a service that stops must not leave a key taken.
             if not is_kept:
                 with anyio.CancelScope(shield=True):
                     await in_thread(partial(self._answers.forget, *place), slots)

@@ -1,6 +1,6 @@
-"""Many long polls, one listener: requests that wait for work cost no thread each.
+"""Long polling of leases: one listener for all waiting requests, which hold no thread.
 
-Promises: a waiter wakes when a lease may find something, or in time; nobody listens while nobody waits.
+Promises: a request wakes when a lease may find something, or at its deadline; without waiting requests nothing listens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SPACE_S = 0.05
 
 
 class LongPolling:
-    """Tells waiters of work. Lives on one event loop."""
+    """Wakes requests that wait for work. Lives on one event loop."""
 
     def __init__(self, ledger: ServedLedger) -> None:
         self._ledger = ledger
@@ -29,7 +29,7 @@ class LongPolling:
         self._thread: anyio.CapacityLimiter | None = None
 
     async def wait(self, seconds: float) -> bool:
-        """Whether there may be work now; False when the time is over."""
+        """Whether there may be work now; False at the deadline."""
         if self._thread is None:
             self._thread = anyio.CapacityLimiter(1)
         wake = asyncio.Event()
@@ -46,7 +46,7 @@ class LongPolling:
 
     async def _listen(self) -> None:
         while self._waiters:
-            found = True  # a ledger that cannot say is asked by the waiters themselves, who tell of the trouble
+            found = True  # on an error the waiting requests ask the ledger themselves, and report it
             with contextlib.suppress(LedgerError):
                 listen = partial(self._ledger.wait_for_work, _LISTEN_S, unless=self._is_idle)
                 found = await anyio.to_thread.run_sync(listen, limiter=self._thread)

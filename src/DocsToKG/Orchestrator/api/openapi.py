@@ -1,7 +1,6 @@
-"""The description of the API for programs (OpenAPI 3.1), and where it is found.
+"""The OpenAPI 3.1 document of the API, and the well-known address that points to it.
 
-Promises: the document is the same for the same version of the program, byte for byte; nothing in it is fetched from
-elsewhere.
+Promises: the document is byte-identical for the same version of the program; nothing in it is fetched from elsewhere.
 """
 
 from __future__ import annotations

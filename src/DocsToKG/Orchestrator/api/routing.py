@@ -57,7 +57,7 @@ _ERROR_RESPONSES: Responses = {code: {"description": words, "content": _ERROR_BO
 
 
 class GuardedRoute(APIRoute):
-    """Admits the caller before the framework looks at the request, and tells every error as the API does."""
+    """Admits the caller before the framework reads the request, and answers every error with the error envelope."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -111,7 +111,7 @@ def _query_names(dependant: Dependant) -> frozenset[str]:
 
 
 def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
-    """A filter that nobody knows would be no filter at all: whoever misspells one must hear of it."""
+    """Refuse unknown query parameters: a misspelled filter would otherwise be no filter at all."""
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         why = f"no such parameter; there are: {', '.join(sorted(known)) or 'none'}"
@@ -121,7 +121,7 @@ def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
 
 
 async def _by_right(permission: Permission, work: Callable[[], Coroutine[Any, Any, Response]]) -> Response:
-    """What is decided in `work` is written down with the scope that allowed it."""
+    """Run `work`; the history of what it decides records the scope that allowed it."""
     if permission.demand == "nothing":
         return await work()
     before = SCOPE.set(" ".join(sorted(permission.scopes)))

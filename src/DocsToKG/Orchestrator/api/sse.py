@@ -1,7 +1,7 @@
-"""Live news of a tenant for any number of readers: the ledger is asked once, however many listen.
+"""Event streams of a tenant for any number of readers: one poll of the ledger, however many read.
 
 Knows the history's feed and its cursors. Does not know HTTP. Promises: a reader misses nothing and gets nothing twice;
-one that reads too slowly is let go with a notice and holds up nobody; who comes back with its cursor goes on there.
+one that is too slow is disconnected with a notice and holds up nobody; one that returns with its cursor goes on there.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class Notice(NamedTuple):
     text: str
 
 
-_CONNECTED = Notice("connected", "all that happens from here on is told")
+_CONNECTED = Notice("connected", "events from here on follow")
 
 
 @dataclass(eq=False)
 class LogReader:
-    """One who follows a log: when the line was written that it is being told, None where it was told all there is."""
+    """A reader of a log: when the line was written that it is being sent; None where it has all lines."""
 
-    telling: float | None = None
+    sending_from: float | None = None
 
 
 class _Reader:
-    """What one listener has not read yet."""
+    """The events that one reader has not read yet."""
 
     def __init__(self, most: int) -> None:
         self.waiting: deque[StreamEvent] = deque()
@@ -62,31 +62,31 @@ class _Reader:
         self.too_slow = False
         self._most = most
 
-    def put(self, news: Sequence[StreamEvent]) -> bool:
-        """Whether these were the ones that the reader has no room for."""
-        late = not self.too_slow and len(self.waiting) + len(news) > self._most
+    def put(self, events: Sequence[StreamEvent]) -> bool:
+        """Whether these events overflow the reader's buffer."""
+        late = not self.too_slow and len(self.waiting) + len(events) > self._most
         if late:
             self.too_slow = True
             self.waiting.clear()
         elif not self.too_slow:
-            self.waiting.extend(news)
+            self.waiting.extend(events)
         self.wake.set()
         return late
 
 
 @dataclass
 class _Hub:
-    """The readers of one tenant, and how far the ledger was read for them."""
+    """The readers of one tenant, and the cursor up to which the ledger was read for them."""
 
     cursor: Cursor
     readers: set[_Reader]
-    turn: asyncio.Lock
+    lock: asyncio.Lock
     users: int = 0  # those that are about to listen, too
     task: asyncio.Task[None] | None = None
 
 
 class EventStreams:
-    """All live feeds of one application. Lives on one event loop."""
+    """All event streams of one application. Lives on one event loop."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class EventStreams:
 
     @property
     def followed_tenants(self) -> int:
-        """Tenants whose events are read for somebody."""
+        """Tenants whose events are read for at least one stream."""
         return len(self._hubs)
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class EventStreams:
         finally:
             self._open -= 1
 
-    async def rest(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         """Wait, unless the service ends."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -162,9 +162,9 @@ class EventStreams:
     async def follow(
         self, tenant: str, after: Cursor | None, wanted: Callable[[dict[str, Any]], bool]
     ) -> AsyncGenerator[StreamEvent | Notice | None]:
-        """News from a cursor on, or from now on; None where a sign of life is due. Ends after a notice that says so.
+        """Events from a cursor on, or from now on; None where a heartbeat is due. Ends after a notice that says so.
 
-        The first notice is `connected`: everything that happens after it is told.
+        The first notice is `connected`: everything that happens after it is sent.
         """
         reader = _Reader(self._buffer)
         seen: set[int] = set()
@@ -172,22 +172,22 @@ class EventStreams:
         try:
             if after is not None:
                 yield _CONNECTED
-                async for missed in self._missed(tenant, after, hub, reader, seen):
+                async for missed in self._backlog(tenant, after, hub, reader, seen):
                     if isinstance(missed, Notice) or wanted(missed.event):
                         yield missed
             else:
                 await self._catch_up(tenant, hub)
                 hub.readers.add(reader)
                 yield _CONNECTED
-            async for found in self._coming(reader, seen):
+            async for found in self._live(reader, seen):
                 if not isinstance(found, StreamEvent) or wanted(found.event):
                     yield found
         finally:
             hub.readers.discard(reader)
             hub.users -= 1
-            self._rest(tenant, hub)
+            self._stop_if_unused(tenant, hub)
 
-    async def _missed(
+    async def _backlog(
         self, tenant: str, after: Cursor, hub: _Hub, reader: _Reader, seen: set[int]
     ) -> AsyncIterator[StreamEvent | Notice]:
         """What happened since the cursor; at its end the reader is among those of the hub."""
@@ -196,7 +196,7 @@ class EventStreams:
             page: FeedPage = await self.threaded(partial(self._feed.after, after, tenant, _PAGE))
             if page.passed:
                 yield Notice("passed", "events before these are no longer kept")
-            for news in await self._told(page):
+            for news in await self._envelopes(page):
                 if joined:
                     seen.add(news.seq)
                 yield news
@@ -204,12 +204,12 @@ class EventStreams:
             if not page.more and joined:
                 return
             if not page.more:
-                # From here on the hub tells; what both of us read in between is known by its number.
+                # From here on the hub sends; what both have read in between is known by its number.
                 await self._catch_up(tenant, hub)
                 hub.readers.add(reader)
                 joined = True
 
-    async def _coming(self, reader: _Reader, seen: set[int]) -> AsyncIterator[StreamEvent | Notice | None]:
+    async def _live(self, reader: _Reader, seen: set[int]) -> AsyncIterator[StreamEvent | Notice | None]:
         while not self.is_closed:
             reader.wake.clear()
             while reader.waiting:
@@ -242,23 +242,23 @@ class EventStreams:
         while not self.is_closed:
             try:
                 await self._catch_up(tenant, hub)
-            except Exception as error:  # whatever it is, its readers would wait for ever without this task
-                _log.warning("news: %s", type(error).__name__)
-            await self.rest(self._poll_s)
+            except Exception as error:  # without this task its readers would wait for ever
+                _log.warning("events: %s", type(error).__name__)
+            await self.sleep(self._poll_s)
 
     async def _catch_up(self, tenant: str, hub: _Hub) -> None:
-        """Read what is new and hand it to every reader."""
-        async with hub.turn:
+        """Read new events and hand them to every reader."""
+        async with hub.lock:
             while True:
                 page: FeedPage = await self.threaded(partial(self._feed.after, hub.cursor, tenant, _PAGE))
-                news = await self._told(page)
+                news = await self._envelopes(page)
                 hub.cursor = page.cursor
                 if news:
                     self.dropped += sum(reader.put(news) for reader in hub.readers)
                 if not page.more:
                     return
 
-    async def _told(self, page: FeedPage) -> list[StreamEvent]:
+    async def _envelopes(self, page: FeedPage) -> list[StreamEvent]:
         if not page.events:
             return []
         told = await self.threaded(partial(envelopes, self._ledger, [event.row for event in page.events]))
@@ -266,8 +266,8 @@ class EventStreams:
             StreamEvent(event.row.seq, str(event.cursor), made) for event, made in zip(page.events, told, strict=True)
         ]
 
-    def _rest(self, tenant: str, hub: _Hub) -> None:
-        """Nobody listens: ask no more."""
+    def _stop_if_unused(self, tenant: str, hub: _Hub) -> None:
+        """Without readers the ledger is not polled."""
         if hub.users == 0:
             if hub.task is not None:
                 hub.task.cancel()

@@ -101,7 +101,7 @@ def token_revoke(
     """
     from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 
-    if not TokenFile(settings_of(ledger, config).tokens_path).take_back(token_id):
+    if not TokenFile(settings_of(ledger, config).tokens_path).revoke(token_id):
         raise CommandFailed(f"there is no token {token_id[:64]}; `token list` shows them")
 
 

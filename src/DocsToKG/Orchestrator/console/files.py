@@ -1,7 +1,7 @@
-"""The console: a page, its styles and its scripts, as they lie beside this file. Needs no token, holds no data.
+"""The static files of the console: a page, its styles and its scripts. They need no token and hold no data.
 
-Knows files and headers. Promises: nothing beyond the folder is served; no script runs that is not one of these files,
-and none of them can make markup out of text (CSP with trusted types); a changed file is seen at the next look.
+Knows files and headers. Promises: only files of the folder are served; no script runs that is not one of them, and none
+of them can turn text into markup (CSP with trusted types); browsers revalidate every file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-PLACE = "/console/"
+BASE_PATH = "/console/"
 _KINDS = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -46,7 +46,7 @@ class Asset:
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Every file by its place under the folder, read once."""
+    """Every file by its path under the folder, read once."""
     return dict(_found(files(__package__).joinpath("static"), ""))
 
 
@@ -66,17 +66,17 @@ def _found(folder: Traversable, before: str) -> list[tuple[str, Asset]]:
 @router.get("/")
 @router.get("/console")
 async def to_console() -> Response:
-    return RedirectResponse(PLACE, 307)
+    return RedirectResponse(BASE_PATH, 307)
 
 
-@router.get(PLACE + "assets/{path:path}")
+@router.get(BASE_PATH + "assets/{path:path}")
 async def asset(request: Request, path: str) -> Response:
     found = assets().get(path)
     return Response(status_code=404) if found is None else _answer(request, found)
 
 
-@router.get(PLACE)
-@router.get(PLACE + "{view:path}")
+@router.get(BASE_PATH)
+@router.get(BASE_PATH + "{view:path}")
 async def page(request: Request) -> Response:
     """The same page for every view: its scripts read the address."""
     return _answer(request, assets()["index.html"])

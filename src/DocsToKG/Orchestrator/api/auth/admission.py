@@ -1,7 +1,7 @@
-"""What every route does before its own work: who asks, for which tenant, how often, with which reason.
+"""Admission of a request: who calls, for which tenant, how often, with which body and which reason.
 
-Knows permits, tokens and headers. Promises: nothing of a body is looked at before the caller is known and allowed;
-a missing reason refuses the call; a key that was used before gives the first answer again.
+Knows permissions, tokens and headers. Promises: no body is read before the caller is known and allowed; a request
+without a required reason is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REASON_CHARS, TICKET_CHARS = 256, 128
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, for whom and why."""
+    """Who calls, for which tenant and why."""
 
     principal: Principal
     tenant: str
@@ -47,7 +47,7 @@ class Caller:
 
 
 class CheckedRequest(Request):
-    """A request whose body was read and judged; the framework takes the parsed form instead of parsing again."""
+    """A request whose body was read and checked; the framework takes the parsed value instead of parsing again."""
 
     parsed: Any = None
 
@@ -57,7 +57,7 @@ class CheckedRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The parts that admit a request."""
+    """Admits requests."""
 
     authority: Authority
     rate_limiter: RateLimiter
@@ -74,11 +74,11 @@ class Admission:
             await in_thread(self.authority.fetch, self.threads)
         found = self.authority.principal(token)
         if found is None:
-            raise _unknown("the token is not good, or no longer")
+            raise _unknown("the token is not valid")
         return found
 
     async def caller(self, headers: Mapping[str, str], permission: Permission) -> Caller:
-        """Who asks and for which tenant; refuses what the permit does not allow."""
+        """Who calls and for which tenant; refuses what the token does not allow."""
         principal = await self.principal(headers.get("authorization"))
         missing = permission.scopes - principal.scopes
         if not principal.scopes:
@@ -89,7 +89,7 @@ class Admission:
         return Caller(principal, tenant)
 
     async def body(self, request: CheckedRequest) -> None:
-        """Read the body in time and see that it is JSON of a harmless form."""
+        """Read the body within the time limit and parse it as bounded JSON."""
         try:
             async with asyncio.timeout(self.body_seconds):
                 content = await request.body()
@@ -143,7 +143,7 @@ def parsed(content: bytes, depth: int) -> Any:
 
 
 def _depth(content: bytes) -> int:
-    """How deep the body nests; a body of nothing but brackets is as good as bottomless."""
+    """How deep the body nests; a body of brackets alone counts as too deep."""
     brackets = _TEXTS.sub(b"", content).translate(None, _NOT_BRACKETS)
     if len(brackets) > _MAX_BRACKETS:
         return len(brackets)
@@ -170,7 +170,7 @@ def _has_zero(value: Any) -> bool:
 
 
 def with_reason(caller: Caller, permission: Permission, headers: Mapping[str, str], body: Any) -> Caller:
-    """The caller with the reason and ticket that it gave; refuses when what is demanded is missing."""
+    """The caller with the reason and ticket of the request; refuses a request without a required one."""
     if permission.demand == "nothing":
         return caller
     find = partial(_given, body if isinstance(body, dict) else {})

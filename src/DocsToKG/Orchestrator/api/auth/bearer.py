@@ -1,7 +1,7 @@
-"""Who is asking? A bearer token, made here or signed by somebody we trust, becomes a `Principal`.
+"""Bearer tokens: one made here, or a JWT signed with a trusted key, becomes a `Principal`.
 
-Knows tokens, claims and scopes. Does not know routes. Promises: a token that is not good says nothing about why; the
-algorithm is ours to choose, never the token's; a caller acts for one tenant, which the token allows.
+Knows tokens, claims and scopes. Does not know routes. Promises: the response to an invalid token does not say why; the
+settings choose the algorithm, never the token; a caller acts for one tenant, which the token allows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_WORDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller. `token_id` is what its limits are kept under; `home` its tenant when it names none."""
+    """A caller. `token_id` is the key of its rate limit; `home` its tenant when it names none."""
 
     subject: str
     token_id: str
@@ -45,7 +45,7 @@ class Principal:
 
 
 class Authority:
-    """Judges tokens. `keys` may be empty: then only tokens made here are good."""
+    """Checks tokens. `keys` may be empty: then only tokens made here are valid."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Authority:
         self._clock = clock or SystemClock()
 
     def principal(self, token: str) -> Principal | None:
-        """Whom the token stands for; None when it is not good."""
+        """Whom the token stands for; None when it is not valid."""
         if len(token) > _MAX_TOKEN or not token.isascii():
             return None
         if token.startswith(PREFIX):
@@ -74,7 +74,7 @@ class Authority:
         return self._of_signed(token)
 
     def needs_fetch(self, token: str) -> bool:
-        """Whether the published keys should be fetched before this token is judged; `fetch` does it and blocks."""
+        """Whether the published keys should be fetched before this token is checked; `fetch` does it and blocks."""
         if len(token) > _MAX_TOKEN or token.startswith(PREFIX) or not self._keys:
             return False
         head = _head(token)

@@ -1,7 +1,7 @@
-"""Keys that signed tokens are checked with: from files, from a JWK set, or fetched from where it is published.
+"""Keys that signed tokens are checked with: from files, from a JWK set, or fetched from a URL.
 
-Knows key formats and freshness. Promises: a key is good for one algorithm only; a key set that cannot be fetched
-leaves the last one in use; an unknown key makes one fetch, and not one per request.
+Knows key formats and freshness. Promises: a key is valid for one algorithm only; when a key set cannot be fetched, the
+last one stays in use; an unknown key causes one fetch, not one per request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BadKey(ValueError):
 
 
 class TrustedKey:
-    """A key with the one algorithm it is good for."""
+    """A key with its one algorithm."""
 
     __slots__ = ("algorithm", "key", "kid")
 

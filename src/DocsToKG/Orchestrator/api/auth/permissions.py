@@ -1,7 +1,7 @@
-"""Which scope does each operation need, and which reason must come with it? One table for every route.
+"""Permissions: which scope and which reason each operation needs, in one table for every route.
 
-Knows scopes, roles and their other names. Does not know tokens or HTTP. Promises: an operation that is not in the
-table cannot be served.
+Knows scopes, roles and their aliases. Does not know tokens or HTTP. Promises: an operation that is not in the table
+cannot be served.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Permission:
 
 
 def granted(scopes: Iterable[str], roles: Iterable[str]) -> frozenset[str]:
-    """The scopes that a token's words mean; words nobody knows mean nothing."""
+    """The scopes that a token's scopes and roles stand for; unknown ones are ignored."""
     found: set[str] = set()
     for word in scopes:
         found.update(_ALSO.get(word, (word,) if word in SCOPES else ()))

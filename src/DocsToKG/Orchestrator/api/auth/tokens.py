@@ -1,7 +1,7 @@
-"""Tokens made here: long random words, of which only the digest is kept, in a file that its owner alone may read.
+"""Tokens made here: random strings, of which only the digest is stored, in a file that its owner alone may read.
 
-Knows the file. Does not know signed tokens. Promises: a token is shown once, when it is made; a token that was taken
-back stops working within a second, without a restart; the file is never half written.
+Knows the file. Does not know signed tokens. Promises: a token is shown once, when it is made; a revoked token stops
+working within a second, without a restart; the file is never half written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BadTokenFile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """What is known of a token. `tenant` is where its holder is at home; `tenants` where else ('*': everywhere)."""
+    """The record of a token. `tenant` is the default tenant of its holder; `tenants` the others ('*': every one)."""
 
     token_id: str
     digest: str
@@ -55,7 +55,7 @@ class TokenFile:
         self._looked_at = float("-inf")
 
     def find(self, token: str) -> StoredToken | None:
-        """The token's record while it is good."""
+        """The token's record while it is valid."""
         self._refresh()
         digest = _digest(token)
         if digest not in self._known:
@@ -77,7 +77,7 @@ class TokenFile:
         tenants: Sequence[str] = (),
         ttl_s: float | None = None,
     ) -> tuple[str, StoredToken]:
-        """A new token and its record. The token itself is kept nowhere."""
+        """A new token and its record. The token itself is stored nowhere."""
         token, now = PREFIX + secrets.token_urlsafe(32), self._clock.now()
         record = StoredToken(
             token_id=secrets.token_hex(4),
@@ -89,12 +89,12 @@ class TokenFile:
             created_at=now,
             expires_at=None if ttl_s is None else now + ttl_s,
         )
-        with self._alone():
+        with self._locked():
             _write(self.path, [*_read(self.path), record])
         return token, record
 
-    def take_back(self, token_id: str) -> bool:
-        with self._alone():
+    def revoke(self, token_id: str) -> bool:
+        with self._locked():
             known = _read(self.path)
             left = [record for record in known if record.token_id != token_id]
             if len(left) == len(known):
@@ -114,8 +114,8 @@ class TokenFile:
                 self._stamp = stamp
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Two commands at once must not lose each other's token."""
+    def _locked(self) -> Iterator[None]:
+        """Lock the file, so that two commands at once do not lose each other's token."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -126,7 +126,7 @@ class TokenFile:
 
 
 def _digest(token: str) -> str:
-    # The token is 256 random bits, so that a plain digest tells nothing and nothing can be tried out.
+    # The token is 256 random bits, so a plain digest cannot be reversed by guessing.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""How much may one GraphQL question ask? Its depth and its cost are known before any of it is answered.
+"""Limits of a GraphQL query: its depth and its cost are checked before it is executed.
 
-Knows the language's tree, not what the fields mean. Promises: fragments count wherever they are used, and a circle of
-them is refused; a list costs what it may bring.
+Knows the syntax tree, not the meaning of fields. Promises: fragments count wherever they are used, and a cycle of them
+is refused; a list costs as many nodes as it may return.
 """
 
 from __future__ import annotations

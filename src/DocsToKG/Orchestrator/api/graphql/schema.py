@@ -1,7 +1,6 @@
-"""The dashboard's data as a graph, for reading only.
+"""The GraphQL schema, read-only, over the same services and views as the REST API.
 
-Knows the services and how their values are called from outside. Promises: nothing can be changed through it; every
-field is the caller's tenant's; lists go on from `pageInfo.endCursor`.
+Promises: there are no mutations; every field is of the caller's tenant; lists continue from `pageInfo.endCursor`.
 """
 
 # mypy: disallow-untyped-decorators=False
@@ -30,7 +29,7 @@ from DocsToKG.Orchestrator.views import View, json_name
 
 @dataclass(frozen=True, slots=True)
 class GraphContext:
-    """Who reads, and from what."""
+    """The services and the tenant of one query."""
 
     services: Services
     tenant: str

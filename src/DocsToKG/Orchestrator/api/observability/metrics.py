@@ -68,7 +68,7 @@ class _LogLag(Collector):
         self._readers = readers
 
     def collect(self) -> Iterator[Metric]:
-        told = [reader.telling for reader in list(self._readers) if reader.telling is not None]
+        told = [reader.sending_from for reader in list(self._readers) if reader.sending_from is not None]
         lag_s = self._ledger.read(lambda tx: tx.now_ms) / 1000 - min(told) if told else 0.0
         yield GaugeMetricFamily(
             "pack_run_logs_stream_lag_seconds", "How far readers of a pack run's log are behind.", max(0.0, lag_s)

@@ -1,8 +1,8 @@
-"""The spans of jobs that come and go by the service: `enqueue`, `schedule`, `lease` and `complete`.
+"""OpenTelemetry spans of jobs in the service: `enqueue`, `schedule`, `lease` and `complete`.
 
-`worker_execute` is the worker's own: it goes on from the words that come with its lease. Knows leases and requests, no
-exporter. Promises: one trace from the call that enqueued a job to its end, whoever works on it; nobody who asks is kept
-waiting for a span, and without a tracer nothing is done at all.
+`worker_execute` is the worker's own: it continues the `traceparent` that comes with its lease. Knows leases and
+requests, no exporter. Promises: one trace from the request that enqueued a job to its end, whoever works on it; no
+request waits for a span, and without a tracer nothing is done.
 """
 
 from __future__ import annotations

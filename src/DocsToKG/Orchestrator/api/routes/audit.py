@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
-from DocsToKG.Orchestrator.api.audit_export import sent, taken
+from DocsToKG.Orchestrator.api.audit_export import chunks_of, opened_and_unlinked
 from DocsToKG.Orchestrator.api.context import Context, RequestContext, Responses
 from DocsToKG.Orchestrator.api.errors import Problem
 from DocsToKG.Orchestrator.api.routing import Resource
@@ -18,7 +18,7 @@ from DocsToKG.Orchestrator.audit.reading import Range
 resource = Resource("audit")
 BUNDLE: Responses = {
     200: {
-        "description": "A signed bundle; prove it with `docstokg-orchestrator audit verify`",
+        "description": "A signed bundle; verify it with `docstokg-orchestrator audit verify`",
         "content": {"application/zstd": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -43,13 +43,13 @@ def _bundle(ctx: RequestContext, start: datetime, end: datetime, tenant: str | N
     if exporter is None:
         raise Problem(404, "NOT_FOUND", "bundles are not exported here")
     made = exporter.write(Range(_ms(start), _ms(end), tenant))
-    size, file = made.path.stat().st_size, taken(made.path)
+    size, file = made.path.stat().st_size, opened_and_unlinked(made.path)
     headers = {
         "Content-Length": str(size),
         "Content-Disposition": 'attachment; filename="audit.tar.zst"',
         "X-Manifest-Digest": f"sha256:{made.manifest_sha256}",
     }
-    return StreamingResponse(sent(file), media_type="application/zstd", headers=headers)
+    return StreamingResponse(chunks_of(file), media_type="application/zstd", headers=headers)
 
 
 def _ms(moment: datetime) -> int:

@@ -1,7 +1,7 @@
 """A pack-run's log as it grows: by Server-Sent Events and by WebSocket, with the same lines.
 
-Promises: a reader that comes back with the number of its last line misses none; the stream ends when the run has ended
-and its last line was told; both doors ask for the same scope and tenant.
+Promises: a reader that returns with the number of its last line misses none; the stream ends when the run has ended and
+its last line was sent; both transports need the same scope and tenant.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def follow_pack_run_logs(
     """Follow the run's log; the id of an event is the number of its line."""
     streams = ctx.streams
     start = after if last_event_id is None else int(last_event_id)
-    # Judged before the answer begins, so that a run that is not there is an error and no stream.
+    # Checked before the response begins, so that an unknown run is an error and not a stream.
     await streams.threaded(lambda: ctx.services.pack_runs.get(ctx.tenant, pack_run_id, project=project))
 
     async def events() -> AsyncGenerator[bytes]:
@@ -68,7 +68,7 @@ async def follow_pack_run_logs(
 async def log_lines(
     streams: EventStreams, services: Services, tenant: str, run_id: str, project: str | None, after: int
 ) -> AsyncGenerator[LogLine | None]:
-    """Lines after a number as they come, None where a sign of life is due; ends with the run, or with the service."""
+    """Lines after a number as they come, None where a heartbeat is due; ends with the run, or with the service."""
     reader = LogReader()
     streams.log_readers.add(reader)
     try:
@@ -92,14 +92,14 @@ async def _lines(
         read = partial(services.pack_runs.logs, tenant, run_id, after=after, limit=_LINES, project=project)
         page: LogPage = await streams.threaded(read)
         for line in page.lines:
-            after, silent_s, reader.telling = line.seq, 0.0, line.at
+            after, silent_s, reader.sending_from = line.seq, 0.0, line.at
             yield line
         if len(page.lines) == _LINES:
             continue
-        reader.telling = None
+        reader.sending_from = None
         if page.ended:
             return
-        await streams.rest(_POLL_S)
+        await streams.sleep(_POLL_S)
         silent_s += _POLL_S
         if silent_s >= streams.heartbeat_s:
             silent_s = 0.0

@@ -91,7 +91,7 @@ async def stream_dashboard(ctx: Context) -> Response:
                     yield _notice(Notice("ending", "the token is no longer good"))
                     return
                 yield format_sse_event(comment="alive")
-            await streams.rest(_DASHBOARD_EVERY_S)
+            await streams.sleep(_DASHBOARD_EVERY_S)
             figures = await streams.threaded(read)
         yield _notice(Notice("ending", "the service ends"))
 
@@ -105,7 +105,7 @@ async def _followed(
     after: Cursor | None = None
     if last_event_id is not None:
         after = parse_cursor(last_event_id)
-        # Judged before the answer begins, so that a wrong place is an error and no stream.
+        # Checked before the response begins, so that a wrong cursor is an error and not a stream.
         await streams.threaded(lambda: ctx.services.feed.after(after, ctx.tenant, 1))
 
     async def events() -> AsyncGenerator[bytes]:
@@ -126,7 +126,7 @@ async def _followed(
 
 
 def streamed(streams: EventStreams, chunks: AsyncGenerator[bytes]) -> Response:
-    """Counted from its first chunk on, and closed with all that it holds when the reader is gone."""
+    """A streaming response that is counted while it is open, and closed when the reader is gone."""
     streams.refuse_if_full()
 
     async def bounded() -> AsyncIterator[bytes]:
@@ -139,7 +139,7 @@ def streamed(streams: EventStreams, chunks: AsyncGenerator[bytes]) -> Response:
 
 
 async def token_is_valid(ctx: RequestContext) -> bool:
-    """Whether the token would be let in now: a stream must not outlive it."""
+    """Whether the token is still valid: a stream must not outlive it."""
     token = bearer(ctx.request.headers.get("authorization"))
     if token is None:
         return False
