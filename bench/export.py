@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.facts import most_mb, report, rss_mb
 from DocsToKG.Orchestrator.audit.export import export
-from DocsToKG.Orchestrator.audit.reading import Range
+from DocsToKG.Orchestrator.audit.range_reader import Range
 from DocsToKG.Orchestrator.audit.verify import verify
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob

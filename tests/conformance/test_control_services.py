@@ -12,7 +12,7 @@ from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.control.breakers import BreakerService
 from DocsToKG.Orchestrator.control.incidents import IncidentService
-from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.control.leader_election import Leader
 from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.control.tenants import TenantService, refuse_blocked

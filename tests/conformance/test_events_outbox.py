@@ -14,7 +14,7 @@ import pytest
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.control.history.feed import HistoryFeed
-from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.control.leader_election import Leader
 from DocsToKG.Orchestrator.control.pack_runs import PackRunService
 from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.errors import BadJob, NotFound

@@ -19,7 +19,7 @@ from DocsToKG.Orchestrator.control.history.decisions import ActionService
 from DocsToKG.Orchestrator.control.idempotency import Answer, IdempotencyService
 from DocsToKG.Orchestrator.control.incidents import IncidentService
 from DocsToKG.Orchestrator.control.jobs.service import JobService
-from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.control.leader_election import Leader
 from DocsToKG.Orchestrator.control.pack_runs import Hints, PackRunService
 from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LedgerBusy, NotFound

@@ -31,9 +31,9 @@ from tests.ports import free_port
 from tests.waiting import eventually
 
 from DocsToKG.Orchestrator.errors import LedgerUnusable
-from DocsToKG.Orchestrator.notifications.choice import open_signal
 from DocsToKG.Orchestrator.notifications.local import LocalSignal
 from DocsToKG.Orchestrator.notifications.nats import NatsSignal
+from DocsToKG.Orchestrator.notifications.opening import open_signal
 from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal
 from DocsToKG.Orchestrator.notifications.redis_streams import RedisSignal
 

@@ -44,7 +44,7 @@ import json, sys, time
 from contextlib import closing
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.opening import open_ledger
-from DocsToKG.Orchestrator.notifications.choice import open_signal
+from DocsToKG.Orchestrator.notifications.opening import open_signal
 
 for order in sys.stdin:
     path, url, schema, kind, address = json.loads(order)

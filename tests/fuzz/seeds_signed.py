@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.attestation.statement import AttestedFile, Corpus,
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit import layout
 from DocsToKG.Orchestrator.audit.archive import read_trailer
-from DocsToKG.Orchestrator.audit.replay import manifest_of
+from DocsToKG.Orchestrator.audit.replay_manifest import manifest_of
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.dsse import sign
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, record_of

@@ -23,7 +23,9 @@ from DocsToKG.ContentDownload.attestation.statement import PAYLOAD_TYPE, Attesta
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.api.auth.bearer import Authority
 from DocsToKG.Orchestrator.api.auth.keys import BadKey, KeyRing, TrustedKey, key_from_file, keys_from_set
-from DocsToKG.Orchestrator.audit import answers, archive, layout, replay
+from DocsToKG.Orchestrator.audit import archive, layout
+from DocsToKG.Orchestrator.audit import replay_manifest as replay
+from DocsToKG.Orchestrator.audit import saved_responses as answers
 from DocsToKG.Orchestrator.audit.verify import MAX_PROBLEMS, Report, verify
 from DocsToKG.Orchestrator.errors import BadBundle, SigningError
 from DocsToKG.Orchestrator.signing import dsse, statements

@@ -7,7 +7,7 @@ from typing import Any
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit.export import Exported, export
-from DocsToKG.Orchestrator.audit.reading import Range
+from DocsToKG.Orchestrator.audit.range_reader import Range
 from DocsToKG.Orchestrator.control.backfills import BackfillService
 from DocsToKG.Orchestrator.control.incidents import IncidentService
 from DocsToKG.Orchestrator.control.quotas import QuotaService

@@ -11,8 +11,9 @@ from jsonschema import Draft202012Validator
 from tests.orchestrator.eventful import afternoon, bundle, morning, ms
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.audit import layout, replay
-from DocsToKG.Orchestrator.audit.replay import manifest_of
+from DocsToKG.Orchestrator.audit import layout
+from DocsToKG.Orchestrator.audit import replay_manifest as replay
+from DocsToKG.Orchestrator.audit.replay_manifest import manifest_of
 from DocsToKG.Orchestrator.errors import BadBundle
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import write_trust

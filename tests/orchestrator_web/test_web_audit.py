@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator.api.audit_export import AuditExporter
 from DocsToKG.Orchestrator.audit import bundle
-from DocsToKG.Orchestrator.audit.answers import verify_answer
+from DocsToKG.Orchestrator.audit.saved_responses import verify_answer
 from DocsToKG.Orchestrator.audit.verify import verify
 from DocsToKG.Orchestrator.cli.app import app as command
 from DocsToKG.Orchestrator.ledger.base import NewJob

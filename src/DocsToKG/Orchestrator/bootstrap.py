@@ -1,6 +1,6 @@
-"""Puts the service together from its settings, and takes it apart in the opposite order.
+"""The composition root: builds the service from its settings, and closes it in the opposite order.
 
-The only place that sees all settings. Promises: what cannot be served safely is refused before anything listens.
+The only place that sees all settings. Promises: an unsafe configuration is refused before anything listens.
 """
 
 from __future__ import annotations

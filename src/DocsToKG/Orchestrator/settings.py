@@ -1,6 +1,6 @@
-"""What the service can be told: where the ledger is, who may come in, how much each may ask.
+"""The settings of the service: where the ledger is, authentication, limits, events.
 
-Knows names, defaults and bounds. Opens nothing and reads the environment not at all. Promises: an unknown key is
+Knows names, defaults and bounds. Opens nothing and does not read the environment. Promises: an unknown key is
 refused by name, and no value is ever shown in an error.
 """
 

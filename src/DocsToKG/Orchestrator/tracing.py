@@ -1,7 +1,7 @@
-"""Spans by OpenTelemetry, where somebody wants them; the library is loaded only then.
+"""OpenTelemetry spans; the library is loaded only where a provider or collector is configured.
 
-Knows providers, parents and the words of W3C Trace Context. Does not know what is traced. Promises: a process that set
-no provider and named no collector never loads the library; a collector that is away costs its spans, never the work.
+Knows providers, parents and W3C Trace Context. Does not know what is traced. Promises: without a provider or collector
+the library is never loaded; an unavailable collector costs its spans, never the work.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def manifest(
     Example: content audit manifest --run corpus -o replay.json
     """
     from DocsToKG.ContentDownload.config.models import config_hash
-    from DocsToKG.Orchestrator.audit.replay import manifest_of
+    from DocsToKG.Orchestrator.audit.replay_manifest import manifest_of
     from DocsToKG.Orchestrator.ledger.opening import open_ledger
 
     cfg = folder_settings(run)
@@ -67,7 +67,7 @@ def replay_check(
     """
     from DocsToKG.ContentDownload.config.models import config_hash
     from DocsToKG.ContentDownload.replaying import replay
-    from DocsToKG.Orchestrator.audit.replay import checked
+    from DocsToKG.Orchestrator.audit.replay_manifest import checked
 
     cfg = folder_settings(run)
     document = _believed(manifest, trust)
@@ -107,7 +107,7 @@ def _signers(keys: Path | None) -> list[Signer]:
 
 def _believed(path: Path, trust: Path | None) -> Any:
     from DocsToKG.core.clock import SystemClock
-    from DocsToKG.Orchestrator.audit.answers import read_answer, verify_answer
+    from DocsToKG.Orchestrator.audit.saved_responses import read_answer, verify_answer
     from DocsToKG.Orchestrator.errors import BadBundle
     from DocsToKG.Orchestrator.signing.keyring import read_trust
     from DocsToKG.Orchestrator.signing.keys import Trust

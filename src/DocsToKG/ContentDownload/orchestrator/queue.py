@@ -21,7 +21,7 @@ from DocsToKG.core.urls import BadUrl, host_key
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerUnusable
 from DocsToKG.Orchestrator.jobs.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Enqueued, Fail, Finish, JobFilter, NewJob, Release
-from DocsToKG.Orchestrator.notifications.choice import DEFAULT_CHANNEL, SignalKind, open_signal
+from DocsToKG.Orchestrator.notifications.opening import DEFAULT_CHANNEL, SignalKind, open_signal
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import QueueConfig

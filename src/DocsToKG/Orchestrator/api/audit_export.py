@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from DocsToKG.Orchestrator.api.errors import Problem
 from DocsToKG.Orchestrator.audit.export import Exported, export
-from DocsToKG.Orchestrator.audit.reading import Range
+from DocsToKG.Orchestrator.audit.range_reader import Range
 from DocsToKG.Orchestrator.errors import BadRange
 from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 from DocsToKG.Orchestrator.signing.current import ResponseSigner

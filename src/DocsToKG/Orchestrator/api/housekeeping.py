@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from DocsToKG.Orchestrator.api.observability.job_log import log_incident
 from DocsToKG.Orchestrator.api.services import Services
-from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.control.leader_election import Leader
 from DocsToKG.Orchestrator.errors import LedgerError
 
 _log = logging.getLogger("DocsToKG.Orchestrator.api")

@@ -1,1 +1,1 @@
-"""Proof for outsiders: bundles of what happened, signed, and the verifier that needs nothing but the bundle."""
+"""Signed bundles of the history, and a verifier that needs nothing but the bundle and the trusted keys."""

@@ -1,9 +1,8 @@
-"""A bundle as one file: a tar of its files in their order, packed by zstd, with a signed trailer.
+"""A bundle as one file: a tar of its files in their order, compressed with zstd, with a signed trailer.
 
-The trailer is a zstd frame that other programs pass over (RFC 8878, skippable frames), so `tar --zstd` reads the file;
-it holds an envelope over the digest of all bytes before it. Promises: those bytes are believed before the first of them
-is unpacked; a header of the tar that is not exactly the one we write is refused, so no name can lead anywhere; what is
-unpacked is bounded by what the trailer says.
+The trailer is a skippable zstd frame (RFC 8878), so `tar --zstd` reads the file; it holds an envelope over the digest
+of all bytes before it. Promises: those bytes are verified before the first of them is unpacked; a tar header that is
+not exactly the one written here is refused, so no name can lead elsewhere; the trailer bounds what is unpacked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A bundle as it is read: a folder or an archive, its files one after the other, its lines bounded.
+"""Reads a bundle: a folder or an archive, file by file, with bounded lines.
 
-Promises: nothing that is not named in a bundle's form is opened or followed; no line and no nesting can be large enough
-to hurt; a file that is not there, or there beside, is told by name.
+Promises: only files of the bundle's form are opened or followed; line length and nesting are bounded; a missing or
+additional file is named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Write the bundle of a range: what the ledger's history says, in files that anyone can check, signed.
+"""Writes the bundle of a range: the ledger's history in files that anyone can check, signed.
 
-Knows the order of work. Promises: one snapshot; memory that does not grow with the range; the same range gives the same
-bytes, whatever has happened since; a ledger that contradicts its own history is not signed for.
+Promises: one snapshot; memory that does not grow with the range; the same range gives the same bytes, whatever has
+happened since; a ledger that contradicts its own history is not signed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tempfile import mkdtemp
 from types import TracebackType
 from typing import Any
 
-from DocsToKG.Orchestrator.audit import archive, layout, reading
+from DocsToKG.Orchestrator.audit import archive, layout, range_reader
+from DocsToKG.Orchestrator.audit.history_replay import JobEnd, Replays
 from DocsToKG.Orchestrator.audit.layout import CHAINS, CONTENT, HISTORY, JOBS, THROTTLES, digested, line, moment
-from DocsToKG.Orchestrator.audit.reading import Chain, ManyWriters, OneWriter, Place, Range
-from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
+from DocsToKG.Orchestrator.audit.range_reader import Chain, ManyWriters, OneWriter, Place, Range
 from DocsToKG.Orchestrator.control.jobs.views import job_digest
 from DocsToKG.Orchestrator.errors import BadRange, LedgerContradicts
 from DocsToKG.Orchestrator.jobs.states import API_STATUS, JobState
@@ -138,7 +138,7 @@ def _write_content(
         told, ends = _write_history(source, folder, replays)
         told.append(_written(folder, CHAINS, _chains(source, ends)))
         told.append(_written(folder, JOBS, _jobs(tx, asked, replays)))
-    told.append(_written(folder, THROTTLES, map(digested, reading.throttles(tx, asked))))
+    told.append(_written(folder, THROTTLES, map(digested, range_reader.throttles(tx, asked))))
     return sorted(told, key=lambda one: CONTENT.index(one["name"]))
 
 
@@ -195,7 +195,7 @@ def _chains(source: OneWriter | ManyWriters, ends: dict[Chain, tuple[Place, Plac
 def _jobs(tx: ControlTx, asked: Range, replays: Replays) -> Iterator[layout.Row]:
     ends = replays.ends(_contradicts)
     while page := list(islice(ends, _JOBS_PAGE)):
-        known = reading.jobs(tx, [end.job_id for end in page])
+        known = range_reader.jobs(tx, [end.job_id for end in page])
         for end in page:
             yield _job(tx, asked, end, known.get(end.job_id))
 
@@ -209,9 +209,9 @@ def _job(tx: ControlTx, asked: Range, end: JobEnd, known: layout.Row | None) -> 
         raise LedgerContradicts(f"the history tells of job {end.job_id}, which is not in the ledger")
     state, fence, attempts, before = end.state, end.fence, end.attempts, end.state_before
     if state is None:
-        state, fence, attempts = reading.state_before(tx, end.job_id, asked.start)
+        state, fence, attempts = range_reader.state_before(tx, end.job_id, asked.start)
         before = state
-    if state != known["now"] and not reading.changed_later(tx, end.job_id, asked.end):
+    if state != known["now"] and not range_reader.changed_later(tx, end.job_id, asked.end):
         raise LedgerContradicts(f"job {end.job_id} is {known['now']} in the ledger, and {state} by its history")
     fixed = {name: value for name, value in known.items() if name != "now"}
     return digested(

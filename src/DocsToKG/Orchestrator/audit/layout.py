@@ -1,8 +1,8 @@
-"""What a bundle is made of: its files, their rows, and the one way each is written.
+"""The format of a bundle: its files, their rows, and the one way each is written.
 
-Knows forms only; docs/reference/audit-bundle.md says the same in words. A line is JSON with sorted keys, without
-spaces, in UTF-8. Every row outside the history carries the digest of its other fields, so that a changed one can be
-named; a row of the history carries its hash, which covers the one before it.
+docs/reference/audit-bundle.md describes it. A line is JSON with sorted keys, without spaces, in UTF-8. Every row
+outside the history carries the digest of its other fields, so that a changed one can be named; a row of the history
+carries its hash, which covers the one before it.
 """
 
 from __future__ import annotations

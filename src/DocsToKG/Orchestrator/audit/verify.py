@@ -1,8 +1,8 @@
-"""Is this bundle what was signed, and does it hold together? Needs the bundle and the keys one trusts, nothing else.
+"""Verifies a bundle with the bundle and trusted keys alone.
 
-Knows the promises of a bundle. Finds: signatures, digests and counts; every chain from its first link to its last; the
-chains of one bundle going on in the next; the history of every job leading to the state that is told; every row told
-elsewhere being one of the history. Each thing that is wrong is named with its file and line.
+Checks signatures, digests and counts; every chain from its first link to its last; that chains continue from one bundle
+to the next; that the history of every job leads to its state; that every row elsewhere is one of the history. Each
+problem is named with its file and line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, Any
 import orjson
 
 from DocsToKG.Orchestrator.audit import bundle, layout
-from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
+from DocsToKG.Orchestrator.audit.history_replay import JobEnd, Replays
 from DocsToKG.Orchestrator.control.jobs.views import job_digest
 from DocsToKG.Orchestrator.errors import BadBundle, BadKey, NotVerified
 from DocsToKG.Orchestrator.jobs.states import API_STATUS

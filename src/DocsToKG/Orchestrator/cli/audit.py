@@ -63,7 +63,7 @@ def export(
     Example: docstokg-orchestrator audit export --from 2026-11-01 --to 2026-12-01 -o november.tar.zst
     """
     from DocsToKG.Orchestrator.audit.export import export as write
-    from DocsToKG.Orchestrator.audit.reading import Range
+    from DocsToKG.Orchestrator.audit.range_reader import Range
 
     settings = settings_of(ledger, config, signing_keys=keys)
     signers = folder_of(settings).signers(now(), key or ())
@@ -92,7 +92,7 @@ def verify(
 
     Example: docstokg-orchestrator audit verify october.tar.zst november.tar.zst --trust trust.json
     """
-    from DocsToKG.Orchestrator.audit.answers import is_answer, verify_answer
+    from DocsToKG.Orchestrator.audit.saved_responses import is_answer, verify_answer
     from DocsToKG.Orchestrator.audit.verify import verify_sequence
 
     believed = trusted(trust, at, threshold)
@@ -122,7 +122,7 @@ def manifest(
 
     Example: docstokg-orchestrator audit manifest --job 17 -o job-17.json
     """
-    from DocsToKG.Orchestrator.audit.replay import manifest_of
+    from DocsToKG.Orchestrator.audit.replay_manifest import manifest_of
 
     settings = settings_of(ledger, config, signing_keys=keys)
     signers = folder_of(settings).signers(now(), key or ())

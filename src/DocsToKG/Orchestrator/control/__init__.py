@@ -1,1 +1,1 @@
-"""What tenants, workers and operators can ask of a ledger, one service each; and who of its workers is alive."""
+"""The services of the control plane, one per resource, and the liveness of workers."""

@@ -1,7 +1,7 @@
 """Backfills: a historical range of time, cut into steps, one job for each.
 
-Knows ranges and steps. Does not know what a job does with its part of the range. Promises: nothing is enqueued without
-a reason and a ticket, which are kept; a backfill that was cut short goes on where it was, and makes no job twice.
+Knows ranges and steps. Does not know what a job does with its part of the range. Promises: a backfill needs a reason
+and a ticket, which are stored; an interrupted backfill can be continued, and makes no job twice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Breakers of a tenant: may a service be asked, how did it go, and an operator's word that overrules.
+"""Circuit breakers of a tenant: check, record, force a state, configure.
 
-Knows keys (`service:`, `host:`, `resolver:`, `jobtype:`); a name without one of these is a service. The rules are
-`jobs.breaking`, the rows `ledger.breaker_rows`. Promises: however many instances ask at once, no more tests pass
+Knows keys (`service:`, `host:`, `resolver:`, `jobtype:`); a name without one of these is a service. The rules are in
+`jobs.breakers`, the rows in `ledger.breaker_rows`. Promises: however many instances check at once, no more tests pass
 than the settings allow; forced states hold until they are changed, and are audited.
 """
 

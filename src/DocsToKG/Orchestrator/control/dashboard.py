@@ -1,7 +1,7 @@
-"""The figures that a console shows: how much there is, how fast it goes, what fails, what is held back and by what.
+"""The figures of the dashboard: counts, throughput, errors, backlog, and what is held back.
 
-Knows counters, the history and the tables of the control plane. Promises: no job is read but a few of the oldest that
-wait; the answer is of one moment, and costs the same with a thousand jobs as with millions.
+Knows counters, the history and the tables of the control plane. Promises: it reads no job but a few of the oldest that
+wait; all figures are of one moment, and cost the same with a thousand jobs as with millions.
 """
 
 from __future__ import annotations

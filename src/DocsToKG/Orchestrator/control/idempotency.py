@@ -1,8 +1,8 @@
-"""A request that is sent twice acts once: the first answer is remembered and given again.
+"""Stored responses of idempotent requests.
 
-Knows requests by tenant, path and the sender's key, and what was asked by its digest. Does not know what a request
-does. Promises: of two that come at once one acts and the other is told to wait; a key that comes with another body is
-refused; a request whose server died may be sent again a minute after it was last held; answers are kept for a day.
+Knows requests by tenant, path and key, and their digest. Does not know what a request does. Promises: of two requests
+at once one acts and the other is refused until it has ended; a key with another body is refused; a request whose server
+died may be sent again a minute after it was last held; responses are kept for a day.
 """
 
 from __future__ import annotations

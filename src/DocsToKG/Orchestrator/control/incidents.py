@@ -1,7 +1,7 @@
-"""Incidents: what operators must know of, until they have said that it is over.
+"""Incidents: raised, acknowledged and resolved.
 
-Knows their table. Promises: of one source there is one incident at a time; what happens again joins it; an acknowledged
-one stays until it is resolved, and a resolved one is never opened again; every word is audited.
+Knows their table. Promises: a source has one open incident at a time, which counts repetitions; an acknowledged one
+stays until it is resolved, and a resolved one is never opened again; every change is audited.
 """
 
 from __future__ import annotations

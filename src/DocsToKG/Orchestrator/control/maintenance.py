@@ -1,6 +1,6 @@
-"""Maintenance: leasing is halted everywhere, while reading, heartbeats and completions go on.
+"""Maintenance mode: leasing is halted everywhere; reads, heartbeats and completions go on.
 
-Knows the switch among the settings. Promises: it acts on every instance from the next lease on, and is audited.
+Knows its row in the settings. Promises: it acts on every instance from the next lease on, and is audited.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The rows of pack-runs: runs, log lines and artifacts, as statements that both databases speak.
+"""SQL of pack-runs: runs, log lines and artifacts, in statements that both databases accept.
 
-Everything here runs inside a transaction of the caller, who has seen to it that the run is the tenant's.
+Every function runs inside a transaction of the caller, who has checked the tenant of the run.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Pack-runs: long tasks with a log that others follow, artifacts that they publish, and a heartbeat.
+"""Pack-runs: long tasks with a log, published artifacts and a heartbeat.
 
-Knows runs by id, tenant and project, and the job of each. Does not know what a pack does, nor HTTP. Promises: a run is
-seen by its own tenant only; the lines of its log are numbered by the ledger without a gap; an artifact has one digest
-for good; a run that misses three of its heartbeats is timed out, and its job with it, which is called off where it
-waits.
+Knows runs by id, tenant and project, and the job of each. Does not know what a pack does, nor HTTP. Promises: only its
+own tenant sees a run; the ledger numbers the lines of its log without a gap; an artifact keeps its digest; a run that
+misses three heartbeats is timed out, and its job with it, which is canceled where it waits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where a list goes on: a position in it, as an opaque text that the reader hands back.
+"""Page tokens: a position in a list as opaque text.
 
-Knows nothing of what is listed. Promises: what was not made here, or was made for another list, is refused with
-`BadPage`; a number in a position is one that a ledger can hold; a page has between 1 and 500 entries.
+Does not know what is listed. Promises: a token that was not made here, or was made for another list, raises `BadPage`;
+a number in a position is one that a ledger can hold; a page has between 1 and 500 entries.
 """
 
 from __future__ import annotations

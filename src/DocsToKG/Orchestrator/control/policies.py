@@ -1,7 +1,7 @@
-"""Policies: how the capacity of a pool is shared among tenants.
+"""Quota policies: how the capacity of a pool is shared among tenants.
 
-Knows their table; the arithmetic is `jobs.allocation`, which also says what a policy may look like. Promises: one
-that makes no sense is refused; with a version, only the policy that was read is changed; every change is audited.
+Knows their table; the arithmetic and the validity of a policy are in `jobs.allocation`. Promises: an invalid policy is
+refused; with a version, only the policy that was read is changed; every change is audited.
 """
 
 from __future__ import annotations

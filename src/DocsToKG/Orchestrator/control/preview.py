@@ -1,7 +1,7 @@
-"""What would a rule do? Shares and limits as they are, beside what they would be; nothing is saved.
+"""Previews of policies and quotas: shares and limits now and after a change; nothing is saved.
 
-Knows the rules of leasing and changes a copy of them. Promises: the same arithmetic as that of real leases, on the
-tenants that are active at this moment.
+Applies the rules of leasing to a changed copy. Promises: the same arithmetic as real leases, on the tenants that are
+active at this moment.
 """
 
 from __future__ import annotations

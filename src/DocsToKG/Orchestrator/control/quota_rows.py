@@ -1,6 +1,6 @@
-"""What is kept of quotas and pools: rows as others see them, and the reading of both limits.
+"""SQL and views of quotas, pools and grants.
 
-Knows the tables of quotas, grants, policies and lanes. The arithmetic is `jobs.quota` and `jobs.allocation`.
+Knows the tables of quotas, grants, policies and lanes. The arithmetic is in `jobs.quota` and `jobs.allocation`.
 """
 
 from __future__ import annotations

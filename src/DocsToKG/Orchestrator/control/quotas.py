@@ -1,8 +1,8 @@
 """Quotas: what each tenant may run at once and start in an hour, and its share of a common pool.
 
-Knows which rows answer which call; what really holds a lane back is found by the rules of leasing themselves. Promises:
-the smaller of quota and share counts; requests at once never take more from a pool than there is; every change is
-audited and acts at the next lease.
+Leasing itself decides what is held back; this service reads and changes the rules. Promises: the smaller of quota and
+share counts; concurrent requests never take more from a pool than it has; every change is audited and acts at the next
+lease.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tenants: who is blocked, and how much weight each has when places are shared.
+"""Tenants: blocked or not, and their weight when a pool is shared.
 
-Knows their table; a tenant without a row is an ordinary one. Promises: a blocked tenant's jobs are not leased from the
+Knows their table; a tenant without a row has the defaults. Promises: a blocked tenant's jobs are not leased from the
 next lease on, on every instance; every change is audited.
 """
 

@@ -1,8 +1,8 @@
-"""Throttles: operators hold back a tenant's jobs, those of a type or of a source, and let them go again.
+"""Throttles: operators hold back a tenant's jobs, those of a type or of a source, and lift it again.
 
-Knows the tables of throttles and sources. What a throttle holds is `jobs.throttling`. Promises: it acts on every
-instance from the next lease on and needs no restart; one that a breaker set can be lifted too, which closes it; every
-word is audited.
+Knows the tables of throttles and sources. What a throttle holds back is in `jobs.throttling`. Promises: a throttle acts
+on every instance from the next lease on, without a restart; lifting one that a breaker set closes the breaker; every
+change is audited.
 """
 
 from __future__ import annotations

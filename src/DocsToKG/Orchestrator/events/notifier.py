@@ -21,7 +21,7 @@ from functools import partial
 from secrets import token_hex
 from typing import NamedTuple
 
-from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.control.leader_election import Leader
 from DocsToKG.Orchestrator.errors import LedgerError, SigningError
 from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.events.outbox import Failed, Outbox, Settled, Subscription, Waiting

@@ -1,1 +1,1 @@
-"""The rules: a job's states and delays, who may have how much, what holds a job back and why. Pure; no I/O."""
+"""The rules: states and retries of a job, shares and limits, eligibility. Pure; no I/O."""

@@ -1,8 +1,8 @@
-"""When does a breaker that is kept on the ledger open, let tests through, and close?
+"""The rules of circuit breakers that are stored in the ledger.
 
-The rules of `core.breaker`, as arithmetic over what is stored: every answer is a function of the row, the settings and
-the moment, so that any number of instances share one breaker by locking its row. Knows no table and no clock; times
-are milliseconds. A test has a name (the job that makes it), and only its own answer counts for it.
+The rules of `core.breaker` as arithmetic over a row: every result is a function of the row, the settings and the
+moment, so that any number of instances share one breaker by locking its row. Knows no table and no clock; times are
+milliseconds. A test has a name (the job that makes it), and only its own result counts for it.
 """
 
 from __future__ import annotations

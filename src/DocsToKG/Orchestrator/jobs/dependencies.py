@@ -1,7 +1,7 @@
-"""What becomes of a job that waits for others? Pure rules.
+"""Dependencies between jobs. Pure rules.
 
-A job with needs is `pending` until all of them ended well. When one ends badly, it is canceled; when
-that one is tried again, it waits again. A need once met stays met for a job that left `pending`.
+A job with dependencies is `pending` until all of them succeeded. When one fails, it is canceled; when that one is
+retried, it waits again. A dependency once met stays met for a job that left `pending`.
 """
 
 from __future__ import annotations

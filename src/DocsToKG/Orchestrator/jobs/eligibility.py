@@ -1,6 +1,6 @@
-"""Why is a job not running, and when may it? Pure rules over what is known of the job.
+"""Why a job does not run, and when it may. Pure rules over what is known of the job.
 
-Knows states, times and the jobs ahead. Does not know tables. Times are the reader's own Unix seconds.
+Knows states, times and the jobs ahead. Does not know tables. Times are Unix seconds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Who gets the next leases, and what keeps the others waiting? Pure rules over what is known of the lanes.
+"""Fair share: who gets the next leases, and what keeps the others waiting. Pure rules.
 
-In this order may stand in the way: maintenance, a blocked tenant, a throttle, a breaker, a quota (the smaller of the
-static one and the share that a policy gives). Places go to the tenant that has least running for its weight, at a tie
-to the one whose turn it is, and within a tenant to the highest priority and the oldest job. Promises: nobody is given
-more than there is room for; a place stays empty only when nothing that waits may have it; the same question has the
-same answer. Times are milliseconds of ledger time.
+In this order something may block: maintenance, a blocked tenant, a throttle, a breaker, a quota (the smaller of the
+static one and the share of a policy). Leases go to the tenant that runs least for its weight, at a tie round robin, and
+within a tenant to the highest priority and the oldest job. Promises: nobody gets more than the limits allow; capacity
+stays unused only when no waiting job may have it; the same input has the same result. Times are milliseconds of ledger
+time.
 """
 
 from __future__ import annotations

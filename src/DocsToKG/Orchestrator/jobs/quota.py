@@ -1,9 +1,9 @@
-"""How much may a tenant run at once and start in an hour? The static limits, as pure arithmetic.
+"""Static quotas: how much a tenant may run at once and start in an hour. Pure arithmetic.
 
 A limit for a job type counts the tenant's jobs of that type; one for `*` counts all of them together, and both hold.
-A limit of the tenant `*` is what every tenant has that has none of its own. Starts are counted by a bucket of `burst`
-tokens (one at least) that fills in the pace of `max_per_hour`: no hour sees more than `max_per_hour + burst`.
-Times are milliseconds.
+A limit of the tenant `*` applies to every tenant without its own. Starts are counted by a token bucket of `burst`
+tokens (at least one) that refills at `max_per_hour`: no hour sees more than `max_per_hour + burst`. Times are
+milliseconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When does a failed job come back, and when is it given up? Pure rules."""
+"""Retry policy: when a failed job is tried again, and when it is given up. Pure rules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is looked for in a list of jobs: the words of a search box, taken apart. Pure.
+"""The search box of a list of jobs: words and `name:value` terms. Pure.
 
-Knows quotes and the few names that may stand before a colon. Does not know tables. Promises: a bounded number of
-words of bounded length, whatever was typed; what is not one of our names is a word like any other.
+Knows quotes and the few names that may stand before a colon. Does not know tables. Promises: a bounded number of words
+of bounded length, whatever was typed; an unknown name is a word like any other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The states of a job and the ways between them.
+"""The states of a job and their transitions.
 
-Knows the words of the public contract (state, API status). Does not know tables. The ledger's
-schema repeats the transitions as a trigger, and a test keeps the two equal.
+Knows the words of the public contract (state, API status). Does not know tables. The ledger's schema repeats the
+transitions as a trigger, and a test keeps the two equal.
 """
 
 from __future__ import annotations

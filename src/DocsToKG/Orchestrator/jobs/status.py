@@ -1,7 +1,7 @@
-"""What the API calls the states of a job. Pure rules.
+"""The API status of a job. Pure rules.
 
-Knows the words of the public contract and the lanes that are held back. Promises: every job has exactly one status;
-a queued job whose lane is held back shows as `pending`, with the moment at which the lane opens.
+Knows the words of the public contract and the lanes that are held back. Promises: every job has exactly one status; a
+queued job whose lane is held back shows as `pending`, with the moment at which the lane opens.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a throttle holds back: a tenant's jobs, those of a type or of a source, wholly or beyond a number.
 
-Pure. Knows lanes by their names; `*` stands for every tenant. Times are milliseconds.
+Pure. `*` stands for every tenant. Times are milliseconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a wake-up channel promises: as soon as it can, at least one waiter hears that a lane may have work."""
+"""The protocol of a wake-up channel: after a notice, at least one waiting worker wakes as soon as possible."""
 
 from __future__ import annotations
 

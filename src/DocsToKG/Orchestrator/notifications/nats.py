@@ -23,7 +23,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 from nats.js import errors as js_errors
 
-from DocsToKG.Orchestrator.notifications.relayed import PAUSE_S, RelayedSignal
+from DocsToKG.Orchestrator.notifications.broker import PAUSE_S, RelayedSignal
 
 _SCHEMES = ("nats", "tls", "ws", "wss")
 _CONNECT_S = 2

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import conninfo, sql
 
-from DocsToKG.Orchestrator.notifications.relayed import PAUSE_S, RelayedSignal
+from DocsToKG.Orchestrator.notifications.broker import PAUSE_S, RelayedSignal
 
 _log = logging.getLogger("DocsToKG.Orchestrator.notifications")
 _CHECK_S = 10.0

@@ -17,7 +17,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from DocsToKG.Orchestrator.notifications.relayed import PAUSE_S, RelayedSignal
+from DocsToKG.Orchestrator.notifications.broker import PAUSE_S, RelayedSignal
 
 _MOST_ENTRIES = 1000
 _BLOCK_S = 0.25  # so long may closing take

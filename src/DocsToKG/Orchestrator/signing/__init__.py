@@ -1,1 +1,1 @@
-"""Signatures that outsiders can check: DSSE envelopes, Ed25519 keys, whom to trust."""
+"""Signatures: DSSE envelopes, Ed25519 keys, trust files."""

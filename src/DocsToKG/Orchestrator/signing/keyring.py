@@ -1,7 +1,7 @@
-"""Keys on disk: a folder of the keys one signs with, and files that say whom one trusts.
+"""Keys on disk: a folder of signing keys, and trust files.
 
-Knows the files. Promises: private keys are readable by their owner alone, and are refused when others may read them;
-no file is half written; nothing larger than a key file ought to be is read.
+Promises: private keys are readable by their owner alone, and are refused when others may read them; no file is half
+written; nothing larger than a key file is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A new key vouched for by the one before it, so that those who trust the old one need not be asked again.
+"""Key rotation: a new key that the old one vouches for, so that those who trust the old one need not be asked again.
 
 The statement is an envelope over the new key's record, signed by the old key and by the new.
 """

@@ -13,7 +13,7 @@ from DocsToKG.Orchestrator.api.context import Context, RequestContext, Responses
 from DocsToKG.Orchestrator.api.errors import Problem
 from DocsToKG.Orchestrator.api.routing import Resource
 from DocsToKG.Orchestrator.api.schemas import ZonedTime
-from DocsToKG.Orchestrator.audit.reading import Range
+from DocsToKG.Orchestrator.audit.range_reader import Range
 
 resource = Resource("audit")
 BUNDLE: Responses = {

@@ -1,1 +1,1 @@
-"""The history of a tenant: as a feed, as the decisions of people, and as rates by the minute."""
+"""The history of a tenant: as a feed, as operators' decisions, and as rates by the minute."""

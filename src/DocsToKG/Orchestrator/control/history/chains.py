@@ -1,8 +1,8 @@
-"""How the history is read in order, on either database: the chains of a tenant and positions in them.
+"""The order of the history, on either database: the hash chains of a tenant and positions in them.
 
-Where writers run beside each other, a row with a lower number may be committed after one with a higher: only within a
-chain is there no gap. There a position is a link of a chain. Where one writer is alone, the numbers themselves have no
-gap, and all tenants share one chain of them, without an index more.
+With concurrent writers, a row with a lower number may be committed after one with a higher; only within a chain there
+is no gap, so a position is a link of a chain. With a single writer the numbers themselves have no gap, and all tenants
+share one chain of them, without another index.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What people decided: the audit trail of a tenant, newest first, out of the history.
+"""The audit trail: operators' decisions of a tenant, newest first.
 
-Knows which rows of the history are decisions and not a job's own course. Promises: every decision of the tenant, and
-every one that is for all tenants, with who, when, why, by which scope and ticket; by an index of its own, so that
-nothing else is read.
+Knows which rows of the history are decisions and which are a job's own transitions. Promises: every decision of the
+tenant and every one for all tenants, with who, when, why, scope and ticket; read by an index of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The history as a feed: what has happened to a tenant since a place that the reader names.
+"""The history as a feed: what has happened to a tenant since a cursor.
 
-Knows the chains of the history and where a reader is in each. Promises: nothing is missed and nothing is given twice,
-however many write at once; a reader that comes back too late is told that rows were removed meanwhile; a place of
-another tenant, or one that was never handed out, is refused.
+Knows the chains of the history and a reader's position in each. Promises: nothing is missed and nothing comes twice,
+however many write at once; a reader that returns too late learns that rows were removed meanwhile; a cursor of another
+tenant, or one that was never handed out, is refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How fast jobs end, and why they fail: the last hour of a tenant by the minute, from the history.
+"""Rates of the last hour by the minute, and the most frequent errors, from the history.
 
-Nothing is written for it: each instance reads what has been added since it last looked, counted by the database, and
-keeps the sums of one hour in memory. Promises: at most a bounded number of rows is read at once; where an hour has more
-than that, `since` says from when on the figures are whole.
+Nothing is written for it: each instance reads what was added since its last read, aggregated by the database, and keeps
+the sums of one hour in memory. Promises: a bounded number of rows is read at once; where an hour has more, `since` says
+from when on the figures are complete.
 """
 
 from __future__ import annotations

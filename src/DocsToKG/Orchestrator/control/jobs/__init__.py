@@ -1,1 +1,1 @@
-"""Jobs as their tenants and operators see them: one job, lists of jobs, and decisions for many at once."""
+"""Jobs for tenants and operators: one job, lists of jobs, and bulk actions."""

@@ -1,9 +1,8 @@
-"""One decision for many jobs: count those that a question finds, call them off, or queue them again.
+"""Bulk actions: preview, cancel or retry the jobs that a filter finds.
 
-Knows lists of jobs and the decisions that can be made of each. Promises: a preview changes nothing; an action touches
-only jobs of the tenant that were there when the preview was made, at most a bounded number at once, and says up to
-where it is to be asked for again, so that whoever goes on comes to the end; it leaves one audit row of its own, and one
-for every job.
+Promises: a preview changes nothing; an action touches only jobs of the tenant that existed at the preview, a bounded
+number per call, and returns where to continue, so that repeated calls reach the end; it writes one audit row of its
+own, and one for every job.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Lists of jobs: newest first, page by page, never more than a bounded part of the ledger at once.
+"""Lists of jobs: newest first, page by page, reading a bounded part of the ledger per page.
 
-Knows the columns of `jobs` and which of its indexes a question can use. A page that asks for more than tenant and
-status looks at a window of the newest jobs before its place; when that holds too few, the page is short and names
-where the next one begins. Promises: every job that was there all the time is met exactly once.
+Knows the columns of `jobs` and which index a query can use. A query that filters by more than tenant and status reads a
+window of the newest jobs before its position; when the window holds too few, the page is short and names where the next
+one begins. Promises: every job that exists during the whole listing is returned exactly once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is read of a tenant's jobs, inside a transaction of the caller: one job, its history, how many there are.
+"""Reads of a tenant's jobs inside a transaction of the caller: one job, its history, counts.
 
 Promises: a job of another tenant is the same as one that does not exist; every read is bounded.
 """

@@ -1,8 +1,8 @@
-"""Jobs as their tenants and operators see them: submit, look up, list, call off, run again.
+"""Jobs: submit, show, list, cancel, replay, retry.
 
 Knows the rules of the public contract, and the ledger by its protocol. Promises: every method takes the tenant first
-and neither shows nor changes a job of another, which is the same to it as one that does not exist; what an operator
-does leaves an audit row before it is done.
+and neither shows nor changes a job of another tenant, which is the same as one that does not exist; a decision of an
+operator is audited before it is carried out.
 """
 
 from __future__ import annotations

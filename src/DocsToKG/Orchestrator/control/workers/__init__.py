@@ -1,1 +1,1 @@
-"""Workers: their leases over HTTP, who reports, who is alive, and what they know of hosts."""
+"""Workers: leases over HTTP, the registry, liveness, and reports about hosts."""

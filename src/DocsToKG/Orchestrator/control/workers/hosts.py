@@ -1,9 +1,9 @@
-"""What workers know of the hosts they ask: counts, limits, pauses and breakers; and what operators want of them.
+"""Reports of workers about hosts: counts, limits, pauses and breakers; and what operators want of workers.
 
-Knows one row for each host of a source, and one without a host for the source itself. Workers report what has changed
-since their last word and are told in return which sources are paused and which breakers are forced. Promises: counts
-of several workers add up; how a host stands is what was said last; a breaker that opened is listed with all others,
-and each of its changes is a row, however soon the next one came; the number of rows of a report is bounded.
+There is one row for each host of a source, and one without a host for the source itself. A worker reports what has
+changed since its last report; the response names paused sources and forced breakers. Promises: counts of several
+workers add up; the last report gives the state of a host; every change of a breaker is a row, however soon the next one
+comes; the number of rows of a report is bounded.
 """
 
 from __future__ import annotations

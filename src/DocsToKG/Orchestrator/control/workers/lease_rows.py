@@ -1,6 +1,6 @@
-"""What a worker without a database is told of its leases, and the rows behind it.
+"""Views and SQL of leases for workers without a database.
 
-The functions that take a transaction run inside one of the caller's. Times are Unix seconds of ledger time.
+The functions that take a transaction run inside one of the caller's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The bridge to workers that have no database: lease, renew, tell, complete, by the id of a lease alone.
+"""Leases for workers without a database: lease, renew, progress, complete, release, by the id of a lease alone.
 
-Knows the rules of leasing as every worker has them, and the ledger by its protocol. Promises: a lease is the tenant's
-or does not exist; a word that comes with a lease which is over raises `LeaseLost` and changes nothing; a worker whose
-job was called off hears so, with the reason, at its next renewal.
+Knows the rules of leasing, and the ledger by its protocol. Promises: a lease of another tenant does not exist; a
+request with a lease that is over raises `LeaseLost` and changes nothing; a worker whose job was canceled learns so,
+with the reason, at its next renewal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Who is alive? Each worker process holds a locked file beside the ledger for as long as it lives.
+"""Liveness of workers: each worker process holds a locked file beside the ledger for as long as it lives.
 
-The system drops the lock when the process ends, however it ends. Whoever then gets the lock knows
-that the worker is dead and frees its leases at once, without waiting for them to run out. The file also has the jobs
-that the process was at work on in its last moment: one of them may be what ended it.
-Promises: the leases of a living worker are never touched; a file is there for as long as leases may be.
+The operating system drops the lock when the process ends, however it ends. Whoever then gets the lock knows that the
+worker is dead and frees its leases at once, without waiting for their expiry. The file also names the jobs that the
+process was running in its last moment: one of them may have ended it. Promises: the leases of a living worker are never
+touched; a file exists for as long as leases may.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who works for a tenant: workers that reported, and what each of them holds.
+"""The registry of workers: who reported for a tenant, and how many leases each holds.
 
-Knows workers by the names that they gave, each tenant's for itself. Does not decide whether one is alive: a lease that
-is not renewed runs out by itself. Promises: a worker may report as often as it likes; it is written down a few times a
-minute, and forgotten a month after its last word.
+Knows workers by the names that they report, per tenant. Does not decide whether one is alive: a lease that is not
+renewed expires by itself. Promises: a worker may report as often as it likes; it is written a few times a minute, and
+removed a month after its last report.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Prove what the service answered, and replay manifests, from a file: every object in it that carries signatures.
+"""Verify saved responses of the service, and replay manifests: every object in a file that carries signatures.
 
-Promises: the same keys, moment and threshold as for bundles; a file in which nothing is signed is not proved.
+Promises: keys, moment and threshold as for bundles; a file without signatures is not proved.
 """
 
 from __future__ import annotations

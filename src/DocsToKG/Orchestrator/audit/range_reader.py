@@ -1,7 +1,7 @@
-"""What a ledger tells of a range of time, row by row, from one snapshot.
+"""Reads a range of time from a ledger, row by row, from one snapshot.
 
 Knows where a range begins and ends in every chain, on either database. Promises: pages of a fixed size, whatever the
-range holds; what was removed by retention is never passed over in silence.
+range holds; rows that retention removed are reported.
 """
 
 from __future__ import annotations

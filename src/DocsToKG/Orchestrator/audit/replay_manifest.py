@@ -1,7 +1,7 @@
-"""Replay manifests: what some jobs were given and what came of it, so that doing them again can be compared.
+"""Replay manifests: the inputs and results of jobs, so that repeating them can be compared.
 
-Knows jobs, their payloads, outcomes and notes; what a payload means is for whoever does the work again. Promises: equal
-ledgers give equal manifests; a manifest whose inputs are not those that were digested is refused.
+Knows jobs, their payloads, outcomes and notes; the program that repeats a job knows its payload. Promises: equal
+ledgers give equal manifests; a manifest whose inputs do not match their digests is refused.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from DocsToKG.core.digest import canonical_json, sha256_hex
-from DocsToKG.Orchestrator.audit import layout, reading
-from DocsToKG.Orchestrator.audit.answers import REPLAY_SCHEMA
+from DocsToKG.Orchestrator.audit import layout, range_reader
 from DocsToKG.Orchestrator.audit.export import producer
+from DocsToKG.Orchestrator.audit.saved_responses import REPLAY_SCHEMA
 from DocsToKG.Orchestrator.control.jobs.views import job_digest
 from DocsToKG.Orchestrator.errors import BadBundle, BadRange
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
@@ -75,7 +75,7 @@ def _jobs(tx: ControlTx, job_ids: Sequence[int] | None, tenant: str | None) -> I
         found += len(page)
         if found > MAX_JOBS:
             raise BadRange(f"a manifest holds at most {MAX_JOBS} jobs; name the jobs, or a tenant")
-        fixed = reading.jobs(tx, [row[0] for row in page])
+        fixed = range_reader.jobs(tx, [row[0] for row in page])
         yield from (_job(tx, row, fixed[row[0]]) for row in page)
         after = page[-1][0]
 

@@ -1,7 +1,7 @@
-"""Follow every job through its history, in memory that does not grow with the number of jobs.
+"""Replays the history of every job, in memory that does not grow with the number of jobs.
 
-Knows states and the ways between them. Rows are put aside in a fixed number of heaps by job, the large ones on disk;
-each heap is followed by itself, and the ends come back in the order of the job ids.
+Knows states and transitions. Rows are partitioned by job into a fixed number of heaps, the large ones on disk; each
+heap is replayed by itself, and the results come back in the order of the job ids.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who of many instances does what must be done by one: a row with an expiry, in ledger time.
+"""Leader election: of many instances one holds a name, by a row with an expiry in ledger time.
 
-Knows the table of leaders. Promises: at no moment of ledger time do two hold the same name; a leader that dies is
-followed after its time has run out. Whoever leads must end or ask again before `hold` is over: check it often.
+Promises: at no moment of ledger time do two instances hold the same name; when a leader dies, another can take over
+after the expiry. A leader must renew its hold before it expires: check it often.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What wake-ups through a broker have in common, whichever broker it is.
+"""What all brokers share: wake-ups within the process at once, to others by a thread.
 
-Within the process a notice is heard at once. To the others it goes out from a thread of its own, at most once for each
-lane in a short while, because a notice says "look", and looking once is enough. Promises: nobody who notifies or waits
-is ever held up by the broker or told of its troubles; what could not be sent is sent when it is back; and everyone is
-woken once then, since notices may have been missed meanwhile.
+A thread sends each notice, at most once per lane in a short while, because a notice only says "look". Promises: nobody
+who notifies or waits is held up by the broker or sees its errors; what could not be sent is sent when the broker is
+back; everyone is woken once then, since notices may have been missed meanwhile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which signal? One place that knows all of them, so that nobody else has to.
+"""Opens the wake-up channel that the settings name.
 
-The driver of a broker is imported when a signal through it is asked for, and not before. No broker has to be there: one
-that is away costs latency, and nothing else.
+The driver of a broker is imported only when it is used. No broker has to run: one that is unavailable costs latency,
+and nothing else.
 """
 
 from __future__ import annotations
