@@ -85,7 +85,7 @@ def test_lists_of_every_form_are_read_alike(tmp_path: Path, name: str) -> None:
     assert is_table(str(file))
     with connect() as db:
         counts = read_list(db, [str(file)], tmp_path / "spill")
-        names = {name for [name] in db.execute("SELECT name FROM asked").fetchall()}
+        names = {name for [name] in db.execute("SELECT name FROM requested").fetchall()}
     assert counts == ListCounts(3, 2, 1)
     assert names == {"doi:10.5555/work.0", "pmid:1003"}
 
@@ -100,7 +100,7 @@ def test_unusual_spellings_are_read_as_a_pull_reads_them(tmp_path: Path) -> None
     (tmp_path / "ids.txt").write_text("\n".join(texts))
     with connect() as db:
         read_list(db, [str(tmp_path / "ids.txt")], tmp_path / "spill")
-        names = {name for [name] in db.execute("SELECT name FROM asked").fetchall()}
+        names = {name for [name] in db.execute("SELECT name FROM requested").fetchall()}
     assert names == {"doi:10.5555/work.0", "arxiv:2104.12255", "url:https://host.example/a.pdf"}
 
 

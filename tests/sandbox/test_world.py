@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from DocsToKG.core.digest import sha256_hex
-from DocsToKG.Sandbox.faults import HARMLESS, OF_WORKS, TRANSIENT, Faults, bad_tries, fault_of_copy, settings_of
+from DocsToKG.Sandbox.faults import HARMLESS, OF_WORKS, TRANSIENT, Faults, failing_tries, fault_of_copy, settings_of
 from DocsToKG.Sandbox.files import USUAL, Files
 from DocsToKG.Sandbox.identifiers import OPENALEX_BASE, PMC_BASE, PMID_BASE, arxiv_id_for, arxiv_index
 from DocsToKG.Sandbox.works import Work
@@ -140,7 +140,7 @@ def test_every_fault_has_one_nature() -> None:
 
 
 def test_a_burst_of_server_errors_ends_after_two_tries_at_most() -> None:
-    bursts = {bad_tries("server_error", 7, index, "publisher") for index in range(200)}
+    bursts = {failing_tries("server_error", 7, index, "publisher") for index in range(200)}
     assert bursts == {1, 2}
 
 

@@ -99,7 +99,7 @@ def fault_of_index(faults: Faults, seed: int, index: int, service: str) -> str |
     return _pick(shares, fraction(seed, index, service, "index fault"))
 
 
-def bad_tries(fault: str, seed: int, index: int, kind: str) -> int:
+def failing_tries(fault: str, seed: int, index: int, kind: str) -> int:
     """How many tries a transient fault spoils: a burst of server errors one or two, the others one."""
     if fault == "server_error":
         return 1 + (fraction(seed, index, kind, "burst") < 0.4)

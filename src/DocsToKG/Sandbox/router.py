@@ -80,7 +80,7 @@ class Router:
 
     def counters(self) -> dict[str, Any]:
         hosts = {limit_key: record.as_dict() for limit_key, record in self._politeness.hosts.items()}
-        met, factor = dict(self._context.met), self._context.limits.rate_factor
+        met, factor = dict(self._context.faults_shown), self._context.limits.rate_factor
         return {**self._counters.as_dict(), "by_fault": met, "hosts": hosts, "rate_factor": factor}
 
     def violations(self) -> dict[str, Any]:

@@ -148,8 +148,8 @@ class FallbackOrchestrator:
             yield [first]
             own = [source for source in own if source != first]
         yield own
-        while not state.out_of_budget and state.work is not state.offered:
-            state.offered = state.work
+        while not state.out_of_budget and state.work is not state.offered_work:
+            state.offered_work = state.work
             passed = (source for sources in self._sources[: number + 1] for source in sources)
             late = [each for each in passed if not state.has_asked(each[1]) and self._can_answer(each[1], state.work)]
             if not late:
@@ -183,7 +183,7 @@ class FallbackOrchestrator:
             if why_not is None:
                 found.append(source)
             elif why_not.startswith(_LACKS):
-                self._tell(self._ask(source, state, call), SourceOutcome.SKIPPED, why_not)
+                self._report(self._ask(source, state, call), SourceOutcome.SKIPPED, why_not)
         return found
 
     def _why_not(self, source: Source, state: SearchState, call: Call) -> str | None:
@@ -248,7 +248,7 @@ class FallbackOrchestrator:
             if result is None:
                 continue
             said = result.notes[0] if result.notes else "identified" if result.work else Reason.UNKNOWN_IDENTIFIER
-            self._tell(ask, SourceOutcome.ERROR if said.startswith(_OWN_FAULTS) else SourceOutcome.NO_PDF, said)
+            self._report(ask, SourceOutcome.ERROR if said.startswith(_OWN_FAULTS) else SourceOutcome.NO_PDF, said)
             note = said if result.work is None else None
             state.record_answer(_identifying(name), SourceAnswer(note=note))
             if note is not None:
@@ -272,7 +272,7 @@ class FallbackOrchestrator:
             if isinstance(problem, CandidateRejected) and problem.reason != Reason.BUDGET_EXHAUSTED:
                 key = name if ask.tier != IDENTIFY else _identifying(name)
                 state.record_answer(key, SourceAnswer(failure=failure))
-            self._tell(ask, _outcome_of(problem), problem.reason, problem)
+            self._report(ask, _outcome_of(problem), problem.reason, problem)
         except (Cancelled, RunError):
             raise
         except Exception as error:
@@ -310,12 +310,12 @@ class FallbackOrchestrator:
         """The source's result; None when it is skipped or failed."""
         name, state = ask.name, ask.state
         if state.out_of_budget:
-            self._tell(ask, SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
+            self._report(ask, SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
             return None
         answered = state.reuse_answer(name, name, ask.position)
         if answered is not None:
             self._wanted(name, answered.plans, state)
-            self._tell(ask, SourceOutcome.SKIPPED, _ANSWERED_BEFORE)
+            self._report(ask, SourceOutcome.SKIPPED, _ANSWERED_BEFORE)
             return None
         state.record_source(name, ask.position)
         ask.began = self._clock.monotonic()
@@ -354,9 +354,9 @@ class FallbackOrchestrator:
                 last = CandidateRejected(Reason.UNPROVED, _IN_QUARANTINE, url=plan.url)
                 state.record_failure(name, last, plan, copy=copy)
                 continue
-            self._tell(ask, SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
+            self._report(ask, SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
             return Found(plan, copy, ask.tier, name)
-        self._tell_miss(ask, result, last)
+        self._report_failure(ask, result, last)
         return None
 
     async def _try_alternatives(self, state: SearchState, call: Call, on_tier: Callable[[str], None]) -> Found | None:
@@ -393,17 +393,17 @@ class FallbackOrchestrator:
 
     def _record_error(self, ask: _Ask, error: Exception) -> None:
         ask.state.record_error(ask.name, error)
-        self._tell(ask, SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+        self._report(ask, SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
 
-    def _tell_miss(self, ask: _Ask, result: ResolverResult, last: Problem | None) -> None:
+    def _report_failure(self, ask: _Ask, result: ResolverResult, last: Problem | None) -> None:
         if last is not None:
-            self._tell(ask, _outcome_of(last), last.reason, last, stage="fetch")
+            self._report(ask, _outcome_of(last), last.reason, last, stage="fetch")
             return
         said = result.notes[0] if result.notes else Reason.NO_OPEN_COPY
         at_fault = not result.plans and said.startswith(_OWN_FAULTS)
-        self._tell(ask, SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
+        self._report(ask, SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
 
-    def _tell(
+    def _report(
         self,
         ask: _Ask,
         outcome: SourceOutcome,

@@ -63,7 +63,7 @@ class SearchState:
         self._still_down = False
         self._positions = itertools.count()
         self._asked: list[tuple[int, str]] = []  # the sources by their positions
-        self.offered = self.work  # the work as the sources of all tiers up to here have seen it
+        self.offered_work = self.work  # the work as the sources of all tiers up to here have seen it
         self._aside: list[tuple[str, str, DownloadPlan]] = []
         # Addresses that failed, and whether they were guessed.
         self._failed: dict[str, bool] = dict(earlier.failed if earlier else {})

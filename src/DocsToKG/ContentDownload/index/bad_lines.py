@@ -17,9 +17,9 @@ NO_NAME, NOT_JSON, NOT_AN_OBJECT = "no identifier", "not JSON", "not an object"
 _SHOWN = 80
 
 
-def bad_lines_of(file: Path, shown: str, *, count: int, named: int, said: str | None) -> Reasons:
-    """The reasons of `count` bad records of a file; `named` of them hold a text, such as `said`, that is none."""
-    reasons: Reasons = {NO_NAME: (named, f"{shown}: {said!r}")} if named else {}
+def bad_lines_of(file: Path, shown: str, *, count: int, named: int, raw_id: str | None) -> Reasons:
+    """The reasons of `count` bad records of a file; `named` of them hold a text, such as `raw_id`, that is none."""
+    reasons: Reasons = {NO_NAME: (named, f"{shown}: {raw_id!r}")} if named else {}
     left = count - named
     if left and file.suffix in (".gz", ".jsonl", ".ndjson", ".json"):
         for number, reason in _unreadable(file, left):

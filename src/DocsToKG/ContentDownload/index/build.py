@@ -109,7 +109,7 @@ class _Build:
         self._drop_others({*folders, files})
         base = [self._root / self._base.folder / file.name for file in self._base.files] if self._base else []
         gather = Gather(self._db, files, folders, base=base)
-        gather.leave_out(self._deleted, self._place)
+        gather.exclude(self._deleted, self._place)
         manifest = self._manifest(batches_read, self._write(gather))
         for note in files.glob("*.json"):
             note.unlink()

@@ -96,7 +96,7 @@ def listed(values: object) -> str:
 
 
 @contextmanager
-def explained(doing: str, *, reading: bool = True) -> Iterator[None]:
+def mapped_errors(doing: str, *, reading: bool = True) -> Iterator[None]:
     """Map DuckDB's errors to ours: bad input, a full disk, or too little memory. `doing` describes the step."""
     duckdb = library()
     try:

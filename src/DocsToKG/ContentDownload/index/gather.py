@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from DocsToKG.ContentDownload.index.engine import Database, explained, filled, listed, quoted, statement
+from DocsToKG.ContentDownload.index.engine import Database, filled, listed, mapped_errors, quoted, statement
 from DocsToKG.ContentDownload.index.manifest import IndexFile, atomic_file, digest_of
 from DocsToKG.ContentDownload.index.parts import Part, on_disk
 from DocsToKG.ContentDownload.index.scatter import table_of
@@ -48,21 +48,21 @@ class Gather:
         for command in statement("empty").split(";"):
             db.execute(command)
 
-    def leave_out(self, deleted: Sequence[Part], place: Path) -> None:
+    def exclude(self, deleted: Sequence[Part], place: Path) -> None:
         """Leave out the records named in files of ids, and those of the old index that were read again."""
         fresh = [file for folder in self._scattered for file in folder.glob("*/bucket=*/*.parquet")]
         if fresh and self._base:
             self._db.execute(f"INSERT INTO changed SELECT DISTINCT source, record FROM {table_of(fresh)}")
         with on_disk(deleted, place / "fetched") as found:
             for file in found:
-                with explained(f"{file} cannot be read as a list of ids"):
+                with mapped_errors(f"{file} cannot be read as a list of ids"):
                     self._db.execute(filled(statement("deleted"), file=quoted(file)))
 
     def write(self, bucket: int) -> FileCounts:
         name = f"part-{bucket:04}.parquet"
         note = self._files / f"{name}.json"
         if not note.exists():
-            with explained(f"{self._files / name} cannot be written", reading=False):
+            with mapped_errors(f"{self._files / name} cannot be written", reading=False):
                 counts = self._write(bucket, self._files / name)
                 with atomic_file(note) as beside:
                     beside.write_text(json.dumps(asdict(counts)))

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.ContentDownload.index.engine import Database, explained, filled, quoted, statement
+from DocsToKG.ContentDownload.index.engine import Database, filled, mapped_errors, quoted, statement
 from DocsToKG.ContentDownload.index.joining import names_of
 from DocsToKG.ContentDownload.index.parts import find_parts, on_disk
 from DocsToKG.ContentDownload.inputs import read_inputs
@@ -45,8 +45,8 @@ class ListCounts:
 
 
 def read_list(db: Database, sources: Sequence[str], spill: Path) -> ListCounts:
-    """Fill the table `asked` (work, rank, name) with the different works of all the sources."""
-    db.execute("CREATE OR REPLACE TEMP TABLE said (text VARCHAR, name VARCHAR)")
+    """Fill the table `requested` (work, rank, name) with the different works of all the sources."""
+    db.execute("CREATE OR REPLACE TEMP TABLE given (text VARCHAR, name VARCHAR)")
     for source in sources:
         if is_table(source):
             with on_disk(find_parts("list", source), spill / "list") as files:
@@ -54,13 +54,13 @@ def read_list(db: Database, sources: Sequence[str], spill: Path) -> ListCounts:
                     _read_table(db, file)
         else:
             _insert(db, _named_by_reader([source]))
-    _name_the_rest(db)
+    _parse_unrecognised(db)
     [(lines, works, unusable)] = db.execute(statement("list")).fetchall()
     db.execute(
-        "CREATE OR REPLACE TEMP TABLE asked AS SELECT row_number() OVER () AS work, 0::SMALLINT AS rank, name "
-        "FROM (SELECT DISTINCT name FROM said WHERE name IS NOT NULL)"
+        "CREATE OR REPLACE TEMP TABLE requested AS SELECT row_number() OVER () AS work, 0::SMALLINT AS rank, name "
+        "FROM (SELECT DISTINCT name FROM given WHERE name IS NOT NULL)"
     )
-    db.execute("DROP TABLE said")
+    db.execute("DROP TABLE given")
     return ListCounts(lines, works, unusable)
 
 
@@ -80,8 +80,8 @@ def _read_table(db: Database, file: Path) -> None:
         return
     names = ", ".join(_NAMES[kind].format(cell=f"{cells[kind]}::VARCHAR") for kind in _NAMES if kind in cells)
     texts = ", ".join(f"{cells[kind]}::VARCHAR" for kind in _NAMES if kind in cells)
-    with explained(f"{file} cannot be read as a list"):
-        db.execute(f"INSERT INTO said SELECT coalesce({texts}), coalesce({names}) FROM {reader}")
+    with mapped_errors(f"{file} cannot be read as a list"):
+        db.execute(f"INSERT INTO given SELECT coalesce({texts}), coalesce({names}) FROM {reader}")
 
 
 def _reader_of(db: Database, file: Path) -> tuple[str, list[str]]:
@@ -95,18 +95,18 @@ def _reader_of(db: Database, file: Path) -> tuple[str, list[str]]:
         return "", []
     else:
         reader = f"read_csv({quoted(file)}, header=true, all_varchar=true, ignore_errors=true)"
-    with explained(f"{file} cannot be read as a list"):
+    with mapped_errors(f"{file} cannot be read as a list"):
         return reader, [str(row[0]) for row in db.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()]
 
 
-def _name_the_rest(db: Database) -> None:
+def _parse_unrecognised(db: Database) -> None:
     """Parse the texts that SQL did not recognise."""
-    left = db.execute("SELECT DISTINCT text FROM said WHERE name IS NULL AND text IS NOT NULL").fetchall()
+    left = db.execute("SELECT DISTINCT text FROM given WHERE name IS NULL AND text IS NOT NULL").fetchall()
     if not left:
         return
     db.execute("CREATE OR REPLACE TEMP TABLE reread (text VARCHAR, name VARCHAR)")
     _insert(db, ((text, _named(text)) for [text] in left), "reread")
-    db.execute("UPDATE said SET name = r.name FROM reread r WHERE said.name IS NULL AND said.text = r.text")
+    db.execute("UPDATE given SET name = r.name FROM reread r WHERE given.name IS NULL AND given.text = r.text")
 
 
 def _named(text: str) -> str | None:
@@ -125,7 +125,7 @@ def _named_by_reader(sources: Sequence[str]) -> Iterator[tuple[str, str | None]]
             yield line.text, next(iter(names_of(line.work)), line.work.work_id)
 
 
-def _insert(db: Database, rows: Iterable[tuple[str, str | None]], table: str = "said") -> None:
+def _insert(db: Database, rows: Iterable[tuple[str, str | None]], table: str = "given") -> None:
     import pyarrow as pa  # type: ignore[import-untyped]
 
     rest = iter(rows)

@@ -77,7 +77,7 @@ def plan_list(root: Path, sources: Sequence[str], *, limits: Limits, spill: Path
     with Index(root, limits=limits) as index:
         lines = read_list(index.database, sources, spill)
         plan = ListPlan(index.manifest.built_at, lines)
-        for access, source, host, kind, license_, version, works, copies in index.count_asked():
+        for access, source, host, kind, license_, version, works, copies in index.count_requested():
             _add(plan, access, source, host, kind, license_, version, works, copies or 0)
     plan.unknown = lines.works - plan.open - plan.closed
     if asks_services:
@@ -106,11 +106,11 @@ def _add(
     plan.by_host[host] += works
     plan.by_license[license_] += works
     plan.by_version[version] += works
-    plan.requests[_asked(host)] += works * (2 if kind == "page" else 1)  # the page, then the file it names
+    plan.requests[_request_host(host)] += works * (2 if kind == "page" else 1)  # the page, then the file it names
 
 
-def _asked(host: str) -> str:
-    """Files of arXiv are asked for where programs are welcome, and those of PMC's pages in its bucket."""
+def _request_host(host: str) -> str:
+    """The host that gets the requests: arXiv's host for programs, and the bucket for PMC's pages."""
     if host == "arxiv.org":
         return "export.arxiv.org"
     return "pmc-oa-opendata.s3.amazonaws.com" if host.endswith("ncbi.nlm.nih.gov") else host

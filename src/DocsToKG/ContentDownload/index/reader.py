@@ -20,9 +20,9 @@ from DocsToKG.ContentDownload.index.engine import (
     Database,
     Limits,
     connect,
-    explained,
     filled,
     listed,
+    mapped_errors,
     quoted,
     statement,
 )
@@ -113,12 +113,12 @@ class Index:
         """What is known of each of the numbered works, in the order of their numbers. The first of a work's names that
         the index knows counts."""
         self._ask(works)
-        with explained(f"{self.root} cannot be read"):
+        with mapped_errors(f"{self.root} cannot be read"):
             self._find_keys()
             self._answer()
             # With the order asked for, what does not fit into memory is sorted on the disk.
             answers = self._db.execute(
-                "SELECT a.work, b.* EXCLUDE (work) FROM (SELECT DISTINCT work FROM asked) a "
+                "SELECT a.work, b.* EXCLUDE (work) FROM (SELECT DISTINCT work FROM requested) a "
                 "LEFT JOIN answers b ON a.work = b.work ORDER BY a.work"
             )
             names = [column[0] for column in answers.description or ()]
@@ -128,13 +128,13 @@ class Index:
 
     @property
     def database(self) -> Database:
-        """The connection, for those who fill its table `asked` themselves and then count."""
+        """The connection, for callers that fill its table `requested` and then count."""
         return self._db
 
-    def count_asked(self) -> list[tuple[Any, ...]]:
-        """Of the works in `asked`, each named once: how many are open or closed, and where their first copies lie, by
-        access, source, host, kind, licence and version, with works and copies. Works that are unknown are left out."""
-        with explained(f"{self.root} cannot be read"):
+    def count_requested(self) -> list[tuple[Any, ...]]:
+        """Works and copies in `requested`, each work named once, by access and by the source, host, kind, licence and
+        version of the first copy. Unknown works are left out."""
+        with mapped_errors(f"{self.root} cannot be read"):
             self._db.execute(filled(statement("direct_keys"), buckets=str(len(self._files)), files=listed(self._files)))
             self._db.execute(
                 "CREATE OR REPLACE TEMP TABLE planned (access VARCHAR, source VARCHAR, host VARCHAR, kind VARCHAR, "
@@ -150,18 +150,18 @@ class Index:
     def _ask(self, works: Iterable[tuple[int, Sequence[str]]]) -> None:
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        self._db.execute("CREATE OR REPLACE TEMP TABLE asked (work BIGINT, rank SMALLINT, name VARCHAR)")
+        self._db.execute("CREATE OR REPLACE TEMP TABLE requested (work BIGINT, rank SMALLINT, name VARCHAR)")
         rows = ((work, rank, name) for work, names in works for rank, name in enumerate(names or ("",)))
         while some := list(islice(rows, _BATCH)):
             numbers, ranks, names = zip(*some, strict=True)
             columns = {"work": pa.array(numbers, pa.int64()), "rank": pa.array(ranks, pa.int16()), "name": names}
             self._db.register("batch", pa.table(columns))
-            self._db.execute("INSERT INTO asked SELECT * FROM batch")
+            self._db.execute("INSERT INTO requested SELECT * FROM batch")
 
     def _find_keys(self) -> None:
         """Names to keys. A DOI is the strongest name, so it is a key or nothing; other names may point to one."""
         self._db.execute("CREATE OR REPLACE TEMP TABLE keys (work BIGINT, key VARCHAR, bucket INTEGER)")
-        files = self._files_of("SELECT name FROM asked")
+        files = self._files_of("SELECT name FROM requested")
         if not files:
             return
         self._db.execute(
@@ -195,7 +195,7 @@ class Index:
         """Every copy as a row of a table: Parquet, or CSV by the name of the file. Returns how many."""
         form = "csv, HEADER" if target.name.endswith((".csv", ".csv.gz")) else "parquet, COMPRESSION zstd"
         beside = target.with_name(f".{target.name}.tmp")
-        with explained(f"{target} cannot be written", reading=False):
+        with mapped_errors(f"{target} cannot be written", reading=False):
             found = self._db.execute(
                 f"COPY ({filled(statement('export'), files=listed(self._files))}) TO {quoted(beside)} (FORMAT {form})"
             ).fetchone()

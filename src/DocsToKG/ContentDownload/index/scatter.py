@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from DocsToKG.ContentDownload.index.bad_lines import Reasons, added, bad_lines_of
-from DocsToKG.ContentDownload.index.engine import Database, explained, filled, listed, quoted, statement
+from DocsToKG.ContentDownload.index.engine import Database, filled, listed, mapped_errors, quoted, statement
 from DocsToKG.ContentDownload.index.manifest import atomic_folder
 from DocsToKG.ContentDownload.index.parts import Part, form_of, on_disk
 from DocsToKG.ContentDownload.index.sources import SOURCES, relation_of, rows_of
@@ -77,7 +77,7 @@ class Scatter:
                 inventory="inventory" if self._inventory else None,
             )
             others = f" and {len(some) - 1} more" if len(some) > 1 else ""
-            with explained(f"{files[some[0]].name}{others} cannot be read as {source.name}"):
+            with mapped_errors(f"{files[some[0]].name}{others} cannot be read as {source.name}"):
                 self._db.execute(
                     f"COPY ({query}) TO {quoted(folder / form)} "
                     "(FORMAT parquet, PARTITION_BY (bucket), ROW_GROUP_SIZE 24576)"
@@ -100,17 +100,17 @@ class Scatter:
 
     def _reasons(self, bad: Iterable[Path], files: Mapping[Path, Part]) -> Reasons:
         noted = self._db.execute(
-            f"SELECT bad_in, count(*), count(said), min(said) FROM {table_of(bad)} GROUP BY bad_in ORDER BY bad_in"
+            f"SELECT bad_in, count(*), count(raw_id), min(raw_id) FROM {table_of(bad)} GROUP BY bad_in ORDER BY bad_in"
         ).fetchall()
         reasons: Reasons = {}
-        for name, count, named, said in noted:
+        for name, count, named, raw_id in noted:
             file = Path(name)
-            reasons = added(reasons, bad_lines_of(file, files[file].name, count=count, named=named, said=said))
+            reasons = added(reasons, bad_lines_of(file, files[file].name, count=count, named=named, raw_id=raw_id))
         return reasons
 
     def _read_inventory(self) -> None:
         """PMC's inventory names the metadata that are of today: `metadata/PMC<n>.<v>.json` in the second column."""
-        with on_disk(self._inventory, self._place / "fetched") as files, explained("the inventory cannot be read"):
+        with on_disk(self._inventory, self._place / "fetched") as files, mapped_errors("the inventory cannot be read"):
             self._db.execute(filled(statement("inventory"), files=listed(files)))
 
 

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from DocsToKG.ContentDownload.errors import InputError
-from DocsToKG.ContentDownload.index.engine import Database, explained, filled, listed, quoted, statement
+from DocsToKG.ContentDownload.index.engine import Database, filled, listed, mapped_errors, quoted, statement
 
 _LOCATION = (
     "STRUCT(id VARCHAR, is_oa BOOLEAN, landing_page_url VARCHAR, pdf_url VARCHAR, license VARCHAR, version VARCHAR, "
@@ -174,7 +174,7 @@ def relation_of(db: Database, source: Source, files: Sequence[Path], form: str) 
     reader = _PARQUET if form == "parquet" else _CSV
     alike: dict[str, list[Path]] = {}
     for file in files:
-        with explained(f"{file} cannot be read"):
+        with mapped_errors(f"{file} cannot be read"):
             described = db.execute(f"DESCRIBE SELECT * FROM {filled(reader, files=quoted(file))}").fetchall()
         alike.setdefault(_picked(source, [str(row[0]) for row in described], file), []).append(file)
     tables = (f"SELECT {picked} FROM {filled(reader, files=listed(some))}" for picked, some in alike.items())

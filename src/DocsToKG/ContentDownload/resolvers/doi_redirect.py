@@ -56,8 +56,8 @@ class DoiRedirectResolver:
             if is_final(rejection.reason) or not guesses:
                 raise
             return visits.with_metadata(ResolverResult(guesses, (f"{rejection.reason}: {rejection.detail}"[:200],)))
-        notes = tuple(self._plainer(note) for note in result.notes)
-        guesses = tuple(guess for guess in self.guesses(work) if _is_worth_it(guess, notes))
+        notes = tuple(self._note_of_doi_org(note) for note in result.notes)
+        guesses = tuple(guess for guess in self.guesses(work) if _is_plausible(guess, notes))
         plans = unique_plans(in_order([*result.plans, *guesses]))
         return visits.with_metadata(ResolverResult(plans, notes, result.work, result.supplements))
 
@@ -75,7 +75,7 @@ class DoiRedirectResolver:
             )
             yield with_facts(guess, known)
 
-    def _plainer(self, note: str) -> str:
+    def _note_of_doi_org(self, note: str) -> str:
         """doi.org itself answers 404 for a DOI that nobody registered, and 400 for one that cannot be."""
         host = self._base.partition("://")[2]
         if note in (f"http-status: 404 from {host}", f"http-status: 400 from {host}"):
@@ -83,7 +83,7 @@ class DoiRedirectResolver:
         return note
 
 
-def _is_worth_it(guess: DownloadPlan, notes: tuple[str, ...]) -> bool:
+def _is_plausible(guess: DownloadPlan, notes: tuple[str, ...]) -> bool:
     """Not where the paper is unknown or behind a paywall, and not on a host that has just sent a challenge."""
     challenge = f"{Reason.CHALLENGE}: {host_of(guess.url)}"
     return not any(note == challenge or note.partition(":")[0] in _NO_GUESS_AFTER for note in notes)

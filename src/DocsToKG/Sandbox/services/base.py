@@ -8,7 +8,7 @@ from email.utils import formatdate
 from typing import ClassVar
 
 from DocsToKG.core.clock import Clock
-from DocsToKG.Sandbox.faults import STATUS_FAULTS, bad_tries, fault_of_index
+from DocsToKG.Sandbox.faults import STATUS_FAULTS, failing_tries, fault_of_index
 from DocsToKG.Sandbox.limits import Limits
 from DocsToKG.Sandbox.messages import Request, Response, html_response
 from DocsToKG.Sandbox.seeded_random import fraction
@@ -26,20 +26,20 @@ class Context:
         self.slow_s = slow_s
         self.stall_s = stall_s
         self.tries: Counter[tuple[int, str]] = Counter()
-        self.met: Counter[str] = Counter()
+        self.faults_shown: Counter[str] = Counter()
 
     def reset(self) -> None:
         self.tries.clear()
-        self.met.clear()
+        self.faults_shown.clear()
 
-    def spoiled(self, work: Work, kind: str, fault: str) -> bool:
+    def still_fails(self, work: Work, kind: str, fault: str) -> bool:
         """Count one try, and say whether the fault still spoils it."""
         self.tries[work.index, kind] += 1
-        return self.tries[work.index, kind] <= bad_tries(fault, self.world.seed, work.index, kind)
+        return self.tries[work.index, kind] <= failing_tries(fault, self.world.seed, work.index, kind)
 
-    def meet(self, fault: str) -> None:
+    def count_fault(self, fault: str) -> None:
         """A fault was shown to a client."""
-        self.met[fault] += 1
+        self.faults_shown[fault] += 1
 
     def index_fault(self, work: Work, service: str) -> Response | None:
         """A busy or broken answer of an index service, or None when it works."""
@@ -48,9 +48,9 @@ class Context:
 
     def status_fault(self, work: Work, kind: str, fault: str) -> Response | None:
         """429 with Retry-After in either spelling, or 500/503, for as many tries as the fault lasts."""
-        if fault not in STATUS_FAULTS or not self.spoiled(work, kind, fault):
+        if fault not in STATUS_FAULTS or not self.still_fails(work, kind, fault):
             return None
-        self.meet(fault)
+        self.count_fault(fault)
         chance = fraction(self.world.seed, work.index, kind, "status")
         if fault == "server_error":
             return html_response("Server error", "Something went wrong.", 500 if chance < 0.5 else 503)

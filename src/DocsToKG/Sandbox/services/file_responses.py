@@ -33,7 +33,7 @@ def file_response(context: Context, request: Request, work: Work, copy: Copy) ->
     """The answer to a request for the file of a copy."""
     fault = copy.fault or ""
     if request.method == "HEAD" and fault == "no_head":
-        context.meet(fault)
+        context.count_fault(fault)
         return Response(405, b"", "text/plain", {"Allow": "GET"})
     fault_response = context.status_fault(work, copy.kind, fault) or blocking_page(context, request, work, copy)
     return fault_response or _wrong_body(context, work, fault) or _true_file(context, request, work, copy)
@@ -44,7 +44,7 @@ def blocking_page(context: Context, request: Request, work: Work, copy: Copy) ->
     fault = copy.fault or ""
     response = _blocking_page(context, request, work, fault)
     if response:
-        context.meet(fault)
+        context.count_fault(fault)
     return response
 
 
@@ -101,7 +101,7 @@ def _wrong_body(context: Context, work: Work, fault: str) -> Response | None:
             response = Response(200, gzip_bomb(), headers={"Content-Encoding": "gzip"})
         case _:
             return None
-    context.meet(fault)
+    context.count_fault(fault)
     response.content_type = "application/pdf"
     return response
 
@@ -113,7 +113,7 @@ def _true_file(context: Context, request: Request, work: Work, copy: Copy) -> Re
         return Response(304, b"", headers=headers)
     response = Response(200, body, "application/pdf", headers, work=work.index)
     if copy.fault == "wrong_content_type":
-        context.meet(copy.fault)
+        context.count_fault(copy.fault)
         response.content_type = choose(_ODD_TYPES, context.world.seed, work.index, "odd type")
     response = _ranged(request, response)
     if response.status < 300 and request.method == "GET":
@@ -161,8 +161,8 @@ def _delivery(context: Context, work: Work, copy: Copy) -> Delivery:
     fault = copy.fault or ""
     timed = {"slow": Delivery("slow", seconds=context.slow_s), "stalled": Delivery("stall", seconds=context.stall_s)}
     bad = {**_BODY_FAULTS, **timed}.get(fault)
-    if bad is not None and context.spoiled(work, copy.kind, fault):
-        context.meet(fault)
+    if bad is not None and context.still_fails(work, copy.kind, fault):
+        context.count_fault(fault)
         return bad
     # Some servers never tell the length.
     return Delivery("chunked") if work.index % 10 == 3 else Delivery()

@@ -13,5 +13,5 @@ SELECT
   'green' AS oa_status,
   [copy_of('https://export.arxiv.org/pdf/' || arxiv_of(id), 'pdf', NULL::VARCHAR, 'repository', license, 'submittedVersion',
     'arxiv_id', 'oai:arXiv.org:' || arxiv_of(id), NULL::VARCHAR)] AS copies,
-  file, id AS said
+  file, id AS raw_id
 FROM {parts}

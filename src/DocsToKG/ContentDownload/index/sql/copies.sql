@@ -13,5 +13,5 @@ SELECT
   NULL::VARCHAR AS type, NULL::BOOLEAN AS is_retracted, NULL::VARCHAR AS oa_status,
   [copy_of(url, coalesce(kind, 'pdf'), NULL::VARCHAR, host_type, license, version, coalesce(evidence, 'table'), NULL::VARCHAR, checksum)]
     AS copies,
-  file, id AS said
+  file, id AS raw_id
 FROM (SELECT *, name_of(trim(id)) AS name FROM {parts})

@@ -26,7 +26,7 @@ SELECT
     || CASE WHEN resource."primary"."URL" IS NULL THEN [] ELSE [copy_of(resource."primary"."URL", 'page', NULL::VARCHAR,
         'publisher', open[1]."URL", NULL::VARCHAR, 'resource', NULL::VARCHAR, NULL::VARCHAR)] END
   END AS copies,
-  file, "DOI" AS said
+  file, "DOI" AS raw_id
 FROM (
   SELECT *,
     list_filter(coalesce(license, []), lambda l: l."content-version" IN ('vor', 'am', 'unspecified')

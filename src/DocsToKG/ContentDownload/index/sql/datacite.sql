@@ -18,7 +18,7 @@ SELECT
         CASE WHEN regexp_matches(lower(attributes.url), '\.pdf$') THEN 'pdf' ELSE 'page' END, NULL::VARCHAR, 'repository', rights,
         NULL::VARCHAR, 'url', NULL::VARCHAR, NULL::VARCHAR)] END
   END AS copies,
-  file, attributes.doi AS said
+  file, attributes.doi AS raw_id
 FROM (
   SELECT *,
     trim(attributes.contentUrl::VARCHAR, '"') AS content,

@@ -1,5 +1,5 @@
 -- One identifier in a line; a comment begins at the start of a line or after a blank.
-INSERT INTO said
+INSERT INTO given
 SELECT text, name_of(text)
 FROM (
   SELECT trim(regexp_replace(line, '(?:^|\s)#.*$', '')) AS text

@@ -21,7 +21,7 @@ SELECT
   WHEN open_access.oa_url IS NOT NULL
   THEN [copy_of(open_access.oa_url, 'page', NULL::VARCHAR, NULL::VARCHAR, NULL::VARCHAR, NULL::VARCHAR, 'oa_url',
     NULL::VARCHAR, NULL::VARCHAR)] ELSE [] END AS copies,
-  file, coalesce(id, doi) AS said
+  file, coalesce(id, doi) AS raw_id
 FROM (
   SELECT *,
     array_to_string(list_transform(locations, lambda l: concat_ws(' ', l.id, l.landing_page_url, l.pdf_url)), ' ') AS places,

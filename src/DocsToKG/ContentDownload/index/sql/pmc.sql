@@ -19,6 +19,6 @@ SELECT
     copy_of(pmc_file(xml_url), 'xml', NULL::VARCHAR, 'repository', license_code, pmc_version(is_manuscript), 'pmc_metadata',
       'oai:pubmedcentral.nih.gov:' || substr(pmcid_of(pmcid), 4), 'md5:' || nullif(regexp_extract(xml_url, 'md5=([0-9a-f]{32})', 1), ''))
   ], lambda c: c.url IS NOT NULL) AS copies,
-  file, pmcid AS said
+  file, pmcid AS raw_id
 FROM {parts}
 WHERE {listed}

@@ -22,5 +22,5 @@ SELECT
   CASE WHEN name = names[1] THEN oa_status END AS oa_status,
   CASE WHEN name = names[1] THEN copies END AS copies,
   CASE WHEN name IS NULL THEN file END AS bad_in,
-  CASE WHEN name IS NULL THEN left(said, 200) END AS said
+  CASE WHEN name IS NULL THEN left(raw_id, 200) END AS raw_id
 FROM (SELECT *, unnest(CASE WHEN record IS NULL OR len(names) = 0 THEN [NULL] ELSE names END) AS name FROM work)

@@ -19,7 +19,7 @@ SELECT
     CASE WHEN l.url_for_pdf IS NOT NULL THEN coalesce(l.url_for_landing_page, nullif(l.url, l.url_for_pdf)) END,
     l.host_type, l.license, l.version, CASE WHEN l.url_for_pdf IS NULL THEN 'url_for_landing_page' ELSE 'url_for_pdf' END,
     l.pmh_id, NULL::VARCHAR)) AS copies,
-  file, doi AS said
+  file, doi AS raw_id
 FROM (
   SELECT *,
     array_to_string(list_transform(oa_locations,

@@ -122,7 +122,7 @@ def pages_of_location(page: str | None, names: Iterable[str]) -> tuple[str, ...]
     the location names a page of its own.
     """
     own = normalize_url(page or "")
-    if own is not None and not _points_on(own):
+    if own is not None and not _is_resolver(own):
         return (own,)
     told = (page_of_copy(name) for name in (*names, *((page,) if page else ())))
     found = next((address for address in told if address is not None), None)
@@ -161,7 +161,7 @@ def _filled(table: tuple[tuple[re.Pattern[str], str], ...], name: str) -> str | 
     return None
 
 
-def _points_on(address: str) -> bool:
+def _is_resolver(address: str) -> bool:
     host = address.partition("://")[2].partition("/")[0]
     return host in _RESOLVERS
 

@@ -72,7 +72,7 @@ def _anchor(
         NOT_THE_PAPER.search(words)
         or NOT_THE_PAPER.search(last_part(path))
         or _SUPPLEMENT_PATH.search(path)
-        or among_others(node, boxes)
+        or in_reference_list(node, boxes)
     ):
         return None
     return _Anchor(address, named, own_site, any(key in unquote(address).lower() for key in keys))
@@ -83,7 +83,7 @@ def _says_pdf(words: str) -> bool:
     return ("pdf" in tokens or "epdf" in tokens) and _PDF_COMPANY.issuperset(tokens)
 
 
-def among_others(node: etree._Element, boxes: dict[etree._Element, bool]) -> bool:
+def in_reference_list(node: etree._Element, boxes: dict[etree._Element, bool]) -> bool:
     """Inside a reference list or a box of other papers. `boxes` are those looked at before: thousands of links may lie
     in one, and its class may be as long as the page."""
     place: etree._Element | None = node

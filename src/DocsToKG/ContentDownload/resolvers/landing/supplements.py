@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 from lxml import etree
 
 from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, words_of
-from DocsToKG.ContentDownload.resolvers.landing.link_ranking import among_others, last_part
+from DocsToKG.ContentDownload.resolvers.landing.link_ranking import in_reference_list, last_part
 from DocsToKG.ContentDownload.resolvers.links.deduplicate import link_key
 
 _MOST = 50
@@ -52,7 +52,7 @@ def supplement_links(page: HtmlPage) -> tuple[SupplementLink, ...]:
     found: dict[str, SupplementLink] = {}
     for node in islice(page.each("a"), _MOST_LOOKED_AT):
         link = _link(page, node)
-        if link is not None and not among_others(node, boxes):
+        if link is not None and not in_reference_list(node, boxes):
             found.setdefault(link_key(link.url), link)
         if len(found) >= _MOST:
             break
