@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome
 from DocsToKG.ContentDownload.bootstrap import Parts
@@ -213,8 +212,7 @@ def copies_of_this_process(count: int) -> Iterator[list[Forked]]:
         return
     from DocsToKG.ContentDownload.runner import member
 
-    for name in member.LOADED:
-        import_module(name)
+    member.load_all()
     copies = fork_many(member.main, count)
     try:
         yield copies

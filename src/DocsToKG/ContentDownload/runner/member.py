@@ -26,18 +26,21 @@ from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.errors import LedgerError
 
-# What every member needs beyond what is loaded with this module.
-LOADED = (
-    "DocsToKG.ContentDownload.net.limits.stores.sqlite",
-    "DocsToKG.ContentDownload.net.robots.check",
-    "DocsToKG.ContentDownload.orchestrator.reporting",
-    "DocsToKG.ContentDownload.upkeep.takedowns",
-    "DocsToKG.ContentDownload.validation.candidate",
-    "DocsToKG.Orchestrator.ledger.sqlite",
-    "DocsToKG.transport.curl",
-)
 _PATIENCE_S = 30.0
 _COME_BACK_S = 0.5
+
+
+def load_all() -> None:
+    """Load what every member needs beyond what this module loads, for those that are copied from this process."""
+    from DocsToKG.ContentDownload.maintenance import takedowns
+    from DocsToKG.ContentDownload.net.limits.stores import sqlite as limit_store
+    from DocsToKG.ContentDownload.net.robots import check
+    from DocsToKG.ContentDownload.orchestrator import reporting
+    from DocsToKG.ContentDownload.validation import candidate
+    from DocsToKG.Orchestrator.ledger import sqlite as ledger
+    from DocsToKG.transport import curl
+
+    del candidate, check, curl, ledger, limit_store, reporting, takedowns
 
 
 def main() -> int:
