@@ -118,7 +118,7 @@ class Rig:
         peeking: bool = True,
         max_redirects: int = 10,
         timeout_read_s: float = 60.0,
-        pauses: RetryAfterRules | None = None,
+        retry_after_rules: RetryAfterRules | None = None,
         breakers: Breakers | None = None,
         **policy: Any,
     ) -> RateRetryClient:
@@ -148,7 +148,7 @@ class Rig:
             random=lambda: 0.5,
             cache=stack.cache if peeking else None,
             max_redirects=max_redirects,
-            pauses=pauses,
+            retry_after_rules=retry_after_rules,
             breakers=breakers,
             **common,
         )

@@ -51,7 +51,7 @@ def test_a_host_can_be_known_to_want_a_pause_after_a_429(rig: Rig) -> None:
     """A 429 of the archive itself names no time; a minute is kept, and a longer wish is honoured."""
     answers = [httpx2.Response(429), httpx2.Response(429, headers={"retry-after": "90"}), httpx2.Response(503)]
     rig.site = lambda request: answers.pop(0)
-    client = rig.client(retry=RetryPolicy(max_attempts=1), pauses=RetryAfterRules({"web.archive.org": 60.0}))
+    client = rig.client(retry=RetryPolicy(max_attempts=1), retry_after_rules=RetryAfterRules({"web.archive.org": 60.0}))
     seen = []
     for _ in range(3):
         with pytest.raises(TransientFailure) as caught:

@@ -207,8 +207,8 @@ def test_a_house_that_refuses_five_times_in_a_row_is_asked_no_more_by_anybody(
         with pytest.raises(CandidateRejected) as caught:
             opened.file("https://a.org/forbidden/x", "arxiv")
         assert b"".join(opened.file("https://b.org/x.pdf")) == PDF
-        assert opened.network.refusals is not None
-        assert len(opened.network.refusals.notes) == int(stop)
+        assert opened.network.blocklist is not None
+        assert len(opened.network.blocklist.notes) == int(stop)
     assert caught.value.http_status == 403
     assert len([path for path in host.asked if path.startswith("/forbidden")]) == requests
 

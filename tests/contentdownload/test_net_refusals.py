@@ -13,54 +13,56 @@ EXPORT, MAIN, CROSSREF = "https://export.arxiv.org/pdf/1", "https://arxiv.org/pd
 
 
 @pytest.fixture
-def refusals() -> HostBlocklist:
+def blocklist() -> HostBlocklist:
     return HostBlocklist(["export.arxiv.org", "arxiv.org", "api.crossref.org"], most=3)
 
 
-def answers(refusals: HostBlocklist, url: str, *statuses: int) -> None:
+def answers(blocklist: HostBlocklist, url: str, *statuses: int) -> None:
     for status in statuses:
-        refusals.on_answer(url, status)
+        blocklist.on_answer(url, status)
 
 
-def test_refusals_in_a_row_stop_the_whole_house_and_no_other(refusals: HostBlocklist) -> None:
-    answers(refusals, EXPORT, 403, 403)
-    refusals.look(MAIN)
-    answers(refusals, MAIN, 403)
+def test_refusals_in_a_row_stop_the_whole_house_and_no_other(blocklist: HostBlocklist) -> None:
+    answers(blocklist, EXPORT, 403, 403)
+    blocklist.look(MAIN)
+    answers(blocklist, MAIN, 403)
     for url in (EXPORT, MAIN):
         with pytest.raises(CandidateRejected, match="refused us in this run") as caught:
-            refusals.look(url)
+            blocklist.look(url)
         assert (caught.value.reason, caught.value.http_status) == ("http-status", 403)
-    refusals.look(CROSSREF)
-    [note] = refusals.notes
+    blocklist.look(CROSSREF)
+    [note] = blocklist.notes
     assert note.startswith("arxiv.org and export.arxiv.org answered 403 3 times in a row")
 
 
 @pytest.mark.parametrize("status", [200, 304, 404])
-def test_an_answer_of_another_kind_between_them_shows_that_we_are_welcome(refusals: HostBlocklist, status: int) -> None:
-    answers(refusals, EXPORT, 403, 403, status, 403, 403)
-    refusals.look(EXPORT)
-    assert refusals.notes == []
+def test_an_answer_of_another_kind_between_them_shows_that_we_are_welcome(
+    blocklist: HostBlocklist, status: int
+) -> None:
+    answers(blocklist, EXPORT, 403, 403, status, 403, 403)
+    blocklist.look(EXPORT)
+    assert blocklist.notes == []
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_busy_server_says_nothing_about_it(refusals: HostBlocklist, status: int) -> None:
-    answers(refusals, EXPORT, 403, status, 403, status, 403)
-    assert len(refusals.notes) == 1
+def test_a_busy_server_says_nothing_about_it(blocklist: HostBlocklist, status: int) -> None:
+    answers(blocklist, EXPORT, 403, status, 403, status, 403)
+    assert len(blocklist.notes) == 1
 
 
 def test_hosts_that_are_not_marked_may_refuse_as_often_as_they_like() -> None:
-    refusals = HostBlocklist(["arxiv.org"], most=3)
-    answers(refusals, "https://pub.org/1", *[403] * 10)
-    refusals.look("https://pub.org/1")
+    blocklist = HostBlocklist(["arxiv.org"], most=3)
+    answers(blocklist, "https://pub.org/1", *[403] * 10)
+    blocklist.look("https://pub.org/1")
 
 
 def test_all_others_may_be_marked_each_for_itself() -> None:
-    refusals = HostBlocklist(others=True, most=3)
-    answers(refusals, "https://a.pub.org/1", 403, 403, 403)
-    refusals.look("https://b.pub.org/1")
+    blocklist = HostBlocklist(others=True, most=3)
+    answers(blocklist, "https://a.pub.org/1", 403, 403, 403)
+    blocklist.look("https://b.pub.org/1")
     with pytest.raises(CandidateRejected):
-        refusals.look("https://a.pub.org/2")
-    assert refusals.notes[0].startswith("a.pub.org answered")
+        blocklist.look("https://a.pub.org/2")
+    assert blocklist.notes[0].startswith("a.pub.org answered")
 
 
 def test_the_shipped_rules_mark_those_who_say_that_403_means_stop() -> None:

@@ -368,7 +368,7 @@ def test_what_robots_txt_says_of_limits_is_believed(scene: Scene) -> None:
 
 
 def test_a_host_known_to_want_a_pause_gets_it_for_robots_txt_too(scene: Scene) -> None:
-    scene.use(scene.limits, pauses=RetryAfterRules({"pub.org": 60.0}))
+    scene.use(scene.limits, retry_after_rules=RetryAfterRules({"pub.org": 60.0}))
     scene.answer = lambda request: httpx2.Response(429)
     assert not scene.check().allowed
     held = scene.limits.ask(Gate(PAGE, "landing", "landing"))

@@ -313,7 +313,7 @@ def _note_network(network: Network, telemetry: RunTelemetry, events: Events) -> 
         telemetry.note(f"the cache failed and was gone past: {_counted(troubles)}")
     decisions: Mapping[str, int] = network.robots.decisions if network.robots is not None else {}
     events.on_robots(decisions)
-    for note in network.refusals.notes if network.refusals is not None else ():
+    for note in network.blocklist.notes if network.blocklist is not None else ():
         telemetry.note(note)
     if set(decisions) - {"allowed", "exempt"}:
         telemetry.note(f"robots.txt was asked before each page and file: {_counted(decisions)}")

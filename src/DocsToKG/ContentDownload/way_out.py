@@ -70,7 +70,7 @@ class Network:
     breakers: Breakers | None = None  # None: switched off
     cache: CachedTransport | None = None  # None: switched off
     robots: Robots | None = None  # None: switched off
-    refusals: HostBlocklist | None = None  # None: nobody counts them
+    blocklist: HostBlocklist | None = None  # None: nobody counts them
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def open_network(
     """For the tasks of `loop`, where it is closed. `offline`: nothing is sent, and only what the cache has is found."""
     rules = all_source_rules(cfg)
     credentials = _credentials(rules)
-    refusals = _refusals(cfg)
+    blocklist = _blocklist(cfg)
     agent = user_agent(cfg)
     silence_request_log()
     gates = PermitQueues(limits, clock=clock, most=min(cfg.orchestrator.max_workers, cfg.http.max_connections))
@@ -112,7 +112,7 @@ def open_network(
         breakers = _breakers(cfg, attempts, clock, breakers_on_server)
         shared: dict[str, Any] = {
             "gates": gates,
-            "pauses": _pauses(cfg),
+            "retry_after_rules": _retry_after_rules(cfg),
             "breakers": breakers,
         }
         robots = None
@@ -131,12 +131,12 @@ def open_network(
                 clock=clock,
                 random=random.random,
                 max_redirects=cfg.http.max_redirects,
-                refusals=refusals,
+                blocklist=blocklist,
                 **shared,
             )
             for name, rule in rules.items()
         }
-        yield Network(limits, gates, clients, breakers, stack.cache, robots, refusals)
+        yield Network(limits, gates, clients, breakers, stack.cache, robots, blocklist)
 
 
 @contextmanager
@@ -194,7 +194,7 @@ def _robots(
     )
 
 
-def _pauses(cfg: ContentDownloadConfig) -> RetryAfterRules:
+def _retry_after_rules(cfg: ContentDownloadConfig) -> RetryAfterRules:
     default, hosts = host_rules(cfg)
     mirror = cfg.resolvers.wayback.base_url
     return RetryAfterRules(
@@ -204,7 +204,7 @@ def _pauses(cfg: ContentDownloadConfig) -> RetryAfterRules:
     )
 
 
-def _refusals(cfg: ContentDownloadConfig) -> HostBlocklist:
+def _blocklist(cfg: ContentDownloadConfig) -> HostBlocklist:
     default, hosts = host_rules(cfg)
     return HostBlocklist([host for host, rule in hosts.items() if rule.stop_on_403], others=default.stop_on_403)
 

@@ -29,12 +29,18 @@ class Answers:
     """Reads the answers to one source; `retried` are the statuses that are worth another try."""
 
     def __init__(
-        self, *, retried: Collection[int], journal: Journal, limits: HostLimits, pauses: RetryAfterRules, clock: Clock
+        self,
+        *,
+        retried: Collection[int],
+        journal: Journal,
+        limits: HostLimits,
+        retry_after_rules: RetryAfterRules,
+        clock: Clock,
     ) -> None:
         self._retried = retried
         self._journal = journal
         self._limits = limits
-        self._pauses = pauses
+        self._retry_after_rules = retry_after_rules
         self._clock = clock
 
     async def settle(self, journey: Journey, opened: StreamedBody) -> None:
@@ -84,7 +90,7 @@ class Answers:
     def asked_s(self, opened: StreamedBody) -> float | None:
         """The pause that an answer asks for, or that its host is known to want."""
         asked_s = asked_pause_s(opened.headers.get("retry-after"), now=self._clock.now())
-        return self._pauses.after(opened.url, opened.status, asked_s)
+        return self._retry_after_rules.after(opened.url, opened.status, asked_s)
 
     async def _leave_if_moved(self, opened: StreamedBody) -> None:
         places = opened.locations if opened.status in _REDIRECTS else ()

@@ -89,8 +89,8 @@ class RateRetryClient:
         cache: CachedTransport | None = None,
         breakers: Breakers | None = None,
         max_redirects: int = 10,
-        pauses: RetryAfterRules | None = None,
-        refusals: HostBlocklist | None = None,
+        retry_after_rules: RetryAfterRules | None = None,
+        blocklist: HostBlocklist | None = None,
     ) -> None:
         self.name = name
         self._http = http
@@ -106,13 +106,17 @@ class RateRetryClient:
         self._retries = Retries(policy.retry, random=random, longest_asked_s=policy.inline_cap_s)
         self._cache = cache
         self._max_redirects = max_redirects
-        self._pauses = pauses or RetryAfterRules()
-        self._refusals = refusals or HostBlocklist()
+        self._retry_after_rules = retry_after_rules or RetryAfterRules()
+        self._blocklist = blocklist or HostBlocklist()
         self._admission = Admission(
-            gates=gates, clock=clock, attempts=attempts, breakers=breakers, blocklist=self._refusals
+            gates=gates, clock=clock, attempts=attempts, breakers=breakers, blocklist=self._blocklist
         )
         self._answers = Answers(
-            retried=policy.retry.statuses, journal=self._journal, limits=limits, pauses=self._pauses, clock=clock
+            retried=policy.retry.statuses,
+            journal=self._journal,
+            limits=limits,
+            retry_after_rules=self._retry_after_rules,
+            clock=clock,
         )
         self._headers = {role: role_headers(role, self._agent, policy.headers) for role in Role}
         # The longest single waits: what the source's policy says; for a connection the shared client's, if shorter.
@@ -368,7 +372,7 @@ class RateRetryClient:
                 self._limits.on_answer(host_key(url), opened.status, opened.headers, opened.elapsed_s)
                 # To HEAD, 403 may only mean that the server does not like HEAD.
                 if journey.verb is not Verb.HEAD or opened.status not in NO_HEAD:
-                    self._refusals.on_answer(url, opened.status)
+                    self._blocklist.on_answer(url, opened.status)
             journey.take_cookies(response)
             if not opened.is_challenge and journey.verb is not Verb.HEAD:
                 opened.is_challenge = await is_bot_check(opened)
@@ -409,7 +413,7 @@ class RateRetryClient:
             self._clock.monotonic() - began,
             self._policy.trickle_s,
             self._policy.chunk_bytes if journey.artifact or journey.role is Role.LANDING else None,
-            self._pauses.is_replay(url, response),
+            self._retry_after_rules.is_replay(url, response),
             cancel,
         )
 

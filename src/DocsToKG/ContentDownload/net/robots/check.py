@@ -150,7 +150,7 @@ class Robots:
         crawl_delay_cap_s: float = 30.0,
         retry: RetryPolicy | None = None,
         breakers: Breakers | None = None,
-        pauses: RetryAfterRules | None = None,
+        retry_after_rules: RetryAfterRules | None = None,
         exempt: Collection[str] = (),
         shared_cache: SharedRobotsCache | None = None,
     ) -> None:
@@ -168,7 +168,7 @@ class Robots:
         self._crawl_delay_cap_s = crawl_delay_cap_s
         self._retries = Retries(retry or RetryPolicy(max_attempts=2, base_s=0.5), random=random)
         self._admission = Admission(gates=gates, clock=clock, attempts=attempts, breakers=breakers)
-        self._pauses = pauses or RetryAfterRules()
+        self._retry_after_rules = retry_after_rules or RetryAfterRules()
         self._exempt = tuple(place if "/" in place else f"{place}/" for place in map(str.lower, exempt))
         self._shared_cache = shared_cache
         self._lock = threading.Lock()
@@ -406,7 +406,7 @@ class Robots:
             response.status_code,
             body=bytes(body[:_LARGEST_BYTES]),
             location=response.headers.get("location", ""),
-            retry_after_s=self._pauses.after(str(response.request.url), response.status_code, asked_s),
+            retry_after_s=self._retry_after_rules.after(str(response.request.url), response.status_code, asked_s),
             headers={name.lower(): value for name, value in response.headers.items()},
         )
 
