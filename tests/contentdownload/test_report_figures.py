@@ -9,7 +9,7 @@ import pytest
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Role, Verb
 from DocsToKG.ContentDownload.catalog.aggregates import WAITS
-from DocsToKG.ContentDownload.catalog.counts import Scope, Spread
+from DocsToKG.ContentDownload.catalog.counts import Distribution, Scope
 from DocsToKG.ContentDownload.catalog.rollups import count_all
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
@@ -188,10 +188,10 @@ def test_parts_cover_a_table_with_gaps_once() -> None:
 
 
 def test_a_spread_knows_its_percentiles_and_steps() -> None:
-    spread = Spread({10: 1, 20: 8, 900: 1})
+    spread = Distribution({10: 1, 20: 8, 900: 1})
     assert [spread.percentile(share) for share in (0.0, 0.1, 0.11, 0.9, 0.91, 1.0)] == [10, 10, 20, 20, 900, 900]
     assert spread.steps((15, 20, 100)) == [1, 0, 8, 1]
-    assert Spread().percentile(0.5) is None
+    assert Distribution().percentile(0.5) is None
 
 
 def test_a_column_that_holds_nonsense_is_no_reason_to_fail(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What a question to a record needs of a database: run a statement, go through its rows.
 
-The statements of this room are written once, in words that SQLite and, after a translation, PostgreSQL understand.
+The statements of this package are written once, in SQL that SQLite and, after a translation, PostgreSQL understand.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 Values = Sequence[Any] | Mapping[str, Any]
 
 
-class Answer(Protocol):
+class Rows(Protocol):
     """The rows of a statement."""
 
     @property
@@ -28,7 +28,7 @@ class Answer(Protocol):
 class Db(Protocol):
     """A connection, of whichever engine."""
 
-    def execute(self, sql: str, parameters: Any = ..., /) -> Answer: ...
+    def execute(self, sql: str, parameters: Any = ..., /) -> Rows: ...
 
     def close(self) -> None: ...
 

@@ -28,7 +28,7 @@ _TEMPORARY = {
     "several": "doc_id TEXT, work INTEGER",
     "lines": "id INTEGER PRIMARY KEY, work INTEGER, ours INTEGER, decides INTEGER, is_ok INTEGER, is_file INTEGER",
     "fates": "work INTEGER PRIMARY KEY, fate INTEGER, files INTEGER, first_file INTEGER",
-    "passed": "id INTEGER PRIMARY KEY, is_file INTEGER",
+    "superseded": "id INTEGER PRIMARY KEY, is_file INTEGER",
     "again": "work INTEGER PRIMARY KEY, first_file INTEGER",
 }
 _POINTS = 60
@@ -50,7 +50,7 @@ _FATES = """INSERT INTO temp.fates (work, fate, files, first_file)
   SELECT work, COALESCE(MAX(CASE WHEN ours = 1 AND decides = 1 THEN id END), MAX(CASE WHEN ours = 1 THEN id END)),
          SUM(is_ok), MIN(CASE WHEN is_ok = 1 THEN id END)
     FROM temp.lines GROUP BY work"""
-_OVERTAKEN = """INSERT INTO temp.passed (id, is_file)
+_SUPERSEDED = """INSERT INTO temp.superseded (id, is_file)
   SELECT n.id, n.is_file FROM temp.lines n JOIN temp.fates d ON d.work = n.work AND d.fate <> n.id WHERE n.ours = 1"""
 _AGAIN = """INSERT INTO temp.again (work, first_file)
   SELECT work, first_file FROM temp.fates WHERE files > 1"""
@@ -90,7 +90,7 @@ class Scope:
 
 
 @contextmanager
-def one_moment(db: Db) -> Iterator[None]:
+def read_transaction(db: Db) -> Iterator[None]:
     """All that is asked meanwhile is answered from one state of the record. A server's connection is in one already."""
     if not isinstance(db, sqlite3.Connection) or db.in_transaction:
         yield
@@ -102,7 +102,7 @@ def one_moment(db: Db) -> Iterator[None]:
         db.execute("ROLLBACK")
 
 
-class Spread:
+class Distribution:
     """How values lie: any of their percentiles, without keeping each of them."""
 
     def __init__(self, counted: Mapping[int, int] | None = None) -> None:
@@ -128,14 +128,14 @@ class Spread:
         return found
 
 
-def note_overtaken(db: Db, scope: Scope) -> None:
-    """Fill `temp.passed` with the lines of the scope that do not decide about their work: a later one does, or one that
-    says that the file was obtained or taken down; and `temp.again` with the works that were obtained several times."""
+def find_superseded(db: Db, scope: Scope) -> None:
+    """Fill `temp.superseded` with the lines of the scope that do not decide about their work: a later one does, or one
+    that says that the file was obtained or taken down; and `temp.again` with works that were obtained several times."""
     for table, columns in _TEMPORARY.items():
         db.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} ({columns})")
         db.execute(f"DELETE FROM temp.{table}")
     ours = scope.where("created_at", of="m.")
-    for sql in (_SEVERAL, _LINES, _FATES, _OVERTAKEN, _AGAIN):
+    for sql in (_SEVERAL, _LINES, _FATES, _SUPERSEDED, _AGAIN):
         db.execute(sql.format(ours=ours), scope.values)
 
 
@@ -145,24 +145,24 @@ def word(value: object) -> str:
 
 def shared_again(db: Db) -> tuple[int, int]:
     """Of the works that were obtained several times: how many got bytes that were there already, and how many bytes. It
-    was the same work that had brought them. After `note_overtaken`."""
+    was the same work that had brought them. After `find_superseded`."""
     count, size = db.execute(_SHARED_AGAIN).fetchone()
     return int(count), int(size or 0)
 
 
 def rerun(db: Db, scope: Scope) -> tuple[str, int] | None:
     """The latest run that obtained works again which an earlier one had obtained, and how many. After
-    `note_overtaken`."""
+    `find_superseded`."""
     found = db.execute(_RERUN, {"run_id": scope.run_id}).fetchone()
     return (str(found[0]), int(found[1])) if found else None
 
 
-_PASSED = "SELECT COUNT(*) FROM temp.passed WHERE id > ? AND id <= ?"
+_SUPERSEDED_BETWEEN = "SELECT COUNT(*) FROM temp.superseded WHERE id > ? AND id <= ?"
 
 
 def progress(db: Db, scope: Scope) -> list[tuple[str, int]]:
     """When how many works had ended: some moments from first to last. Lines stand in the order of time; a work counts
-    with the line that decides about it. After `note_overtaken`."""
+    with the line that decides about it. After `find_superseded`."""
     # One end at a time: both at once would read the whole index.
     where = scope.where("created_at")
     first, last = (
@@ -179,14 +179,14 @@ def progress(db: Db, scope: Scope) -> list[tuple[str, int]]:
         return []
     places = sorted({first + (last - first) * step // _POINTS for step in range(_POINTS + 1)})
     found = []
-    passed, before, moment = 0, first - 1, ""
+    superseded, before, moment = 0, first - 1, ""
     for place in places:
         row = db.execute("SELECT created_at FROM manifests WHERE id >= ? ORDER BY id LIMIT 1", (place,)).fetchone()
         lines = 1 + round((place - first) / max(1, last - first) * (count - 1))
-        passed += int(db.execute(_PASSED, (before, place)).fetchone()[0])
+        superseded += int(db.execute(_SUPERSEDED_BETWEEN, (before, place)).fetchone()[0])
         before = place
         moment = max(moment, str(row[0]))  # the clocks of several machines differ
-        found.append((moment, max(0, lines - passed)))
+        found.append((moment, max(0, lines - superseded)))
     return found
 
 

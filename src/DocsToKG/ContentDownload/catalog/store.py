@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.catalog import sharing, works
+from DocsToKG.ContentDownload.catalog import duplicates, works
 from DocsToKG.ContentDownload.catalog.connection import Db, stream
 from DocsToKG.ContentDownload.catalog.paths import is_in_its_place
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, Selection
@@ -163,17 +163,17 @@ class Catalog:
 
     def files(self, prefix: str = "") -> Iterator[Download]:
         """The files that stand for works, in the order of their digests; `prefix` is how the digests begin."""
-        wanted = f"sha256 >= ? AND sha256 < ? AND {sharing.STANDS} ORDER BY sha256, doc_id"
+        wanted = f"sha256 >= ? AND sha256 < ? AND {duplicates.STANDS} ORDER BY sha256, doc_id"
         return self._each_file(wanted, (prefix, f"{prefix}g"))
 
     def earlier_names(self, doc_id: str | None = None) -> list[tuple[str, str]]:
         """Digest and readable name of files that stood for a work and do so no more; of one work, or of all."""
         with self._reading() as db:
-            return list(sharing.earlier_names(db, doc_id))
+            return list(duplicates.earlier_names(db, doc_id))
 
     def damaged(self) -> Iterator[Download]:
         """The files that stand for works and were found damaged or missing."""
-        return self._each_file(f"corrupt <> 0 AND {sharing.STANDS} ORDER BY +sha256, doc_id")
+        return self._each_file(f"corrupt <> 0 AND {duplicates.STANDS} ORDER BY +sha256, doc_id")
 
     def _each_file(self, wanted: str, values: Sequence[Any] = ()) -> Iterator[Download]:
         with contextlib.closing(self._open()) as db, self._trouble():
@@ -218,7 +218,7 @@ class Catalog:
 
     def holders(self, sha256: str) -> list[Download]:
         """The works that a file stands for."""
-        wanted = f"sha256 = ? AND {sharing.STANDS} ORDER BY doc_id"
+        wanted = f"sha256 = ? AND {duplicates.STANDS} ORDER BY doc_id"
         found = self._ask(f"SELECT {_DOWNLOAD} FROM downloads WHERE {wanted}", (sha256,))
         return [Download(**row) for row in found]
 
@@ -239,7 +239,7 @@ class Catalog:
     def duplicates(self, *, limit: int = 50) -> tuple[dict[str, int], list[dict[str, Any]]]:
         """What several works have in common: the totals, and the files that save most."""
         with self._reading() as db:
-            return sharing.totals(db), sharing.shared_files(db, limit=limit)
+            return duplicates.totals(db), duplicates.shared_files(db, limit=limit)
 
     def query(self, sql: str, *, max_rows: int = 1_000, max_seconds: float = 10.0) -> QueryResult:
         """The answer to one SELECT. Anything that would write, attach or configure is refused."""

@@ -18,9 +18,9 @@ from DocsToKG.ContentDownload.catalog import aggregates, counts
 from DocsToKG.ContentDownload.catalog.aggregates import Tally
 from DocsToKG.ContentDownload.catalog.connection import Db
 from DocsToKG.ContentDownload.catalog.counts import Scope, word
+from DocsToKG.ContentDownload.catalog.duplicates import STANDS
 from DocsToKG.ContentDownload.catalog.rollups import Pieces, count_all, count_among
 from DocsToKG.ContentDownload.catalog.selection import host_of
-from DocsToKG.ContentDownload.catalog.sharing import STANDS
 from DocsToKG.ContentDownload.catalog.slo import Gate, gates
 from DocsToKG.ContentDownload.catalog.sources import (
     SourceFigures,
@@ -147,7 +147,7 @@ def figures(
     With `another` connection to the same record, works and exchanges are counted side by side.
     """
     scope, result = Scope(run_id, since), Figures(run_id=run_id, since=since)
-    with counts.one_moment(db):
+    with counts.read_transaction(db):
         lines = Pieces(db, aggregates.WORKS, scope)
         with lines.with_help(another, first=partial(_count_events, result=result, scope=scope)) as counted:
             undecided = _undecided(db, scope)
@@ -165,8 +165,8 @@ def figures(
 
 def _undecided(db: Db, scope: Scope) -> Tally:
     """What is counted of the lines that do not decide about their work, and of works whose own bytes came back."""
-    counts.note_overtaken(db, scope)
-    tally = count_among(db, aggregates.WORKS, "temp.passed")
+    counts.find_superseded(db, scope)
+    tally = count_among(db, aggregates.WORKS, "temp.superseded")
     shared, shared_bytes = counts.shared_again(db)
     aggregates.add(tally, {"sums": Counter(shared=shared, shared_bytes=shared_bytes)})
     return tally
@@ -219,7 +219,7 @@ def _fill_files(result: Figures, works: Tally) -> None:
             counter[word(kind[place])] += count
         setattr(result, name, _most_first(counter))
     result.first_tier_share = _ratio(result.by_tier.get(FIRST_TIER, 0), result.obtained)
-    ttfp, waited, work = (counts.Spread(works[name]) for name in ("ttfp_ms", "waited_ms", "work_ms"))
+    ttfp, waited, work = (counts.Distribution(works[name]) for name in ("ttfp_ms", "waited_ms", "work_ms"))
     result.timed_files = len(ttfp)
     result.ttfp_p50_s, result.ttfp_p95_s = _seconds(ttfp.percentile(0.5)), _seconds(ttfp.percentile(0.95))
     result.ttfp_steps = ttfp.steps(tuple(round(edge * 1000) for edge in TIME_STEPS_S))
@@ -258,7 +258,7 @@ def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
     for host, size in seen["bytes"].items():
         hosts[word(host)].bytes += size
     _fill_exchanges(result, hosts)
-    answered, told = counts.Spread(seen["answered_ms"]), _words(+seen["told"])
+    answered, told = counts.Distribution(seen["answered_ms"]), _words(+seen["told"])
     result.answer_p50_ms, result.answer_p95_ms = answered.percentile(0.5), answered.percentile(0.95)
     result.retry_after, result.retry_after_broken = told.total(), counts.broken_pauses(db, scope, list(told))
 
@@ -290,7 +290,7 @@ def _fill_exchanges(result: Figures, hosts: dict[str, _HostSums]) -> None:
 
 def _count_waits(db: Db, result: Figures, scope: Scope) -> None:
     waits = count_all(db, aggregates.WAITS, scope)
-    result.rate_delay_p95_ms = counts.Spread(waits["delay_ms"]).percentile(0.95)
+    result.rate_delay_p95_ms = counts.Distribution(waits["delay_ms"]).percentile(0.95)
     rules: dict[str, dict[str, float]] = {}
     for (key, why), count in waits["waits"].items():
         delay_ms = waits["ms"][(key, why)]

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.catalog.connection import Db
+from DocsToKG.ContentDownload.catalog.duplicates import STANDS
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, TAKEN_DOWN
-from DocsToKG.ContentDownload.catalog.sharing import STANDS
 
 FILE_REJECTED = "file-rejected"  # the cause of a line which says that a person has rejected the file
 KEPT, QUARANTINED = "kept", "quarantined"

@@ -15,7 +15,7 @@ from typing import Any
 from DocsToKG.ContentDownload.catalog import aggregates
 from DocsToKG.ContentDownload.catalog.aggregates import GROUPED, count_groups
 from DocsToKG.ContentDownload.catalog.connection import Db, stream
-from DocsToKG.ContentDownload.catalog.counts import Scope, note_overtaken, one_moment
+from DocsToKG.ContentDownload.catalog.counts import Scope, find_superseded, read_transaction
 from DocsToKG.ContentDownload.catalog.rollups import Pieces, count_among
 from DocsToKG.ContentDownload.catalog.selection import HOST, STATE, TAKEDOWN_STAGE, Selection, add_functions
 
@@ -62,7 +62,7 @@ _SELECTED = ", ".join(
 _OURS = f"(m.status = 'ok' OR m.stage = '{TAKEDOWN_STAGE}')"
 _THEIRS = f"(n.status = 'ok' OR n.stage = '{TAKEDOWN_STAGE}')"
 # A later line overtakes; so does any decisive line one that is not. The ids come from the index alone.
-_OVERTAKEN = f"""EXISTS (SELECT 1 FROM manifests n WHERE n.doc_id = m.doc_id AND n.id <> m.id
+_SUPERSEDED = f"""EXISTS (SELECT 1 FROM manifests n WHERE n.doc_id = m.doc_id AND n.id <> m.id
     AND CASE WHEN {_OURS} THEN n.id > m.id AND {_THEIRS} ELSE n.id > m.id OR {_THEIRS} END)"""
 _COUNTED = ("works", "obtained", "present", "left_out", "taken_down", "skipped_robots", "failed", "bytes")
 _PLACE_OF = {"obtained": 1, "present": 2, "left-out": 3, "taken-down": 4, "robots": 5, "failed": 6}
@@ -81,7 +81,7 @@ def page(db: Db, chosen: Selection, *, after: int = 0, limit: int = 50) -> Page:
     add_functions(db)
     where, values = chosen.where(db)
     cursor = db.execute(
-        f"SELECT id, {_SELECTED} FROM manifests m WHERE id > ? AND {where} AND NOT {_OVERTAKEN} ORDER BY id LIMIT ?",
+        f"SELECT id, {_SELECTED} FROM manifests m WHERE id > ? AND {where} AND NOT {_SUPERSEDED} ORDER BY id LIMIT ?",
         (after, *values, limit + 1),
     )
     rows = cursor.fetchall()
@@ -92,9 +92,11 @@ def page(db: Db, chosen: Selection, *, after: int = 0, limit: int = 50) -> Page:
 def each(db: Db, chosen: Selection) -> Iterator[dict[str, Any]]:
     """Every work, one at a time; `db` serves nothing else meanwhile."""
     add_functions(db)
-    note_overtaken(db, Scope())
+    find_superseded(db, Scope())
     where, values = chosen.where(db)
-    sql = f"SELECT {_SELECTED} FROM manifests m WHERE {where} AND id NOT IN (SELECT id FROM temp.passed) ORDER BY id"
+    sql = (
+        f"SELECT {_SELECTED} FROM manifests m WHERE {where} AND id NOT IN (SELECT id FROM temp.superseded) ORDER BY id"
+    )
     yield from map(_work, stream(db, sql, values))
 
 
@@ -104,11 +106,11 @@ def count(
     """Works, and what became of them, in all or for each value of `group_by`; `another` as for `Pieces.with_help`."""
     column = {"source": "resolver", "state": "tier", None: "tier"}.get(group_by) or str(group_by)
     question = replace(GROUPED, count=partial(count_groups, names=(column,)))
-    with one_moment(db):
+    with read_transaction(db):
         lines = Pieces(db, question, chosen=chosen)
         with lines.with_help(another) as counted:
-            note_overtaken(db, Scope())
-            undecided = count_among(db, question, "temp.passed", *chosen.where(db))
+            find_superseded(db, Scope())
+            undecided = count_among(db, question, "temp.superseded", *chosen.where(db))
             found = counted(db)
     aggregates.add(found, undecided, times=-1)
     rows: dict[str | None, list[int]] = {}

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import ClientCursor
 from psycopg.adapt import Loader
 
-from DocsToKG.ContentDownload.catalog.connection import Answer, Values
+from DocsToKG.ContentDownload.catalog.connection import Rows, Values
 from DocsToKG.ContentDownload.catalog.shared.dialect import translated
 from DocsToKG.ContentDownload.catalog.shared.server import SharedRecord
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
@@ -41,7 +41,7 @@ class Snapshot:
         self._connection = shared.again(lambda: _begun(shared.connect()))
         self._cursors = count(1)
 
-    def execute(self, sql: str, parameters: Values = (), /) -> Answer:
+    def execute(self, sql: str, parameters: Values = (), /) -> Rows:
         """Values are written into the statement: one may be absent, and the server would ask of what kind it is."""
         cursor = ClientCursor(self._connection)
         return cursor.execute(translated(sql, self._schema), parameters)
