@@ -9,10 +9,10 @@ that takes no files ends it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Resolver
 from DocsToKG.ContentDownload.api.types import (
@@ -279,23 +279,18 @@ class FallbackOrchestrator:
             self._record_error(ask, error)
         return None
 
-    async def _try_source(self, ask: _Ask) -> Found | None:
-        return await self._guarded(ask, self._ask_and_fetch(ask))
-
-    async def _ask_and_fetch(self, ask: _Ask) -> Found | None:
-        result = await self._proposed(ask)
-        if result is None:
-            return None
-        return await self._fetch(ask, result, self._wanted(ask.name, result.plans, ask.state))
-
-    async def _guarded(self, ask: _Ask, attempt: Coroutine[Any, Any, Found | None]) -> Found | None:
-        """Run one source's attempt; an unexpected exception is recorded as the failure of this source alone."""
+    async def _try_source(self, ask: _Ask, alternative: DownloadPlan | None = None) -> Found | None:
+        """Query the source and try the copies it proposes, or try one `alternative` it proposed before. An unexpected
+        exception is the failure of this source alone."""
         if ask.versions is not None:
             ask.versions.enter(ask.name)
         found = None
         try:
             with ask.state.waits.branch():
-                found = await attempt
+                if alternative is not None:
+                    found = await self._fetch(ask, ResolverResult((alternative,)), [alternative])
+                elif (result := await self._proposed(ask)) is not None:
+                    found = await self._fetch(ask, result, self._wanted(ask.name, result.plans, ask.state))
         except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
@@ -368,7 +363,7 @@ class FallbackOrchestrator:
             if state.out_of_budget:
                 break
             ask = self._ask((ALTERNATIVES, name), state, call)
-            if (found := await self._guarded(ask, self._fetch(ask, ResolverResult((plan,)), [plan]))) is not None:
+            if (found := await self._try_source(ask, plan)) is not None:
                 return found
         return None
 

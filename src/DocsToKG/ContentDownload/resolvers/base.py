@@ -60,7 +60,7 @@ class JsonSource(ABC, Generic[Query]):
     name: ClassVar[str]
     service: ClassVar[str]
     base_url: ClassVar[str]
-    check: ClassVar[str]
+    check: ClassVar[str] = ""  # by default its address
     nothing_to_ask: ClassVar[str] = "no_doi"
     most_queries: ClassVar[int] = 1
     headers: ClassVar[Mapping[str, str] | None] = None
@@ -108,7 +108,7 @@ class JsonSource(ABC, Generic[Query]):
         return read_record(page)
 
     def status_note(self, status: int) -> str:
-        return status_note(status, self.service, self.check)
+        return status_note(status, self.service, self.check or f"check resolvers.{self.name}.base_url")
 
 
 class DoiSource(JsonSource[str]):

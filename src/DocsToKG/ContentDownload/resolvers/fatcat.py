@@ -43,7 +43,6 @@ class FatcatResolver(JsonSource[str]):
     name = "fatcat"
     service = "fatcat"
     base_url = "https://api.fatcat.wiki/v0"
-    check = "check resolvers.fatcat.base_url"
 
     def queries(self, work: WorkArtifact) -> Sequence[str]:
         # Preprints are catalogued by version, and which versions there are is not known.

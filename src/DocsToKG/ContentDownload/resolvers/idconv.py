@@ -17,7 +17,6 @@ class IdConverter(JsonSource[str]):
     name = "idconv"
     service = "the id converter"
     base_url = "https://pmc.ncbi.nlm.nih.gov/tools/idconv/api/v1/articles"
-    check = "check resolvers.idconv.base_url"
     nothing_to_ask = "no_pmcid"
 
     def queries(self, work: WorkArtifact) -> Sequence[str]:

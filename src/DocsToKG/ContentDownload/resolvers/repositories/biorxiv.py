@@ -47,7 +47,6 @@ class BiorxivResolver(JsonSource[Preprint]):
     name = "biorxiv"
     service = "bioRxiv"
     base_url = "https://api.biorxiv.org"
-    check = "check resolvers.biorxiv.base_url"
     nothing_to_ask = "not_mine"
     most_queries = 2
 

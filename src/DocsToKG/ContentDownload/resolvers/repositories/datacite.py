@@ -55,7 +55,6 @@ class DataciteResolver(DoiSource):
     name = "datacite"
     service = "DataCite"
     base_url = "https://api.datacite.org"
-    check = "check resolvers.datacite.base_url"
     nothing_to_ask = "not_mine"
 
     def queries(self, work: WorkArtifact) -> Sequence[str]:

@@ -48,7 +48,6 @@ class HalResolver(JsonSource[tuple[str, str]]):
     name = "hal"
     service = "HAL"
     base_url = "https://api.archives-ouvertes.fr"
-    check = "check resolvers.hal.base_url"
     nothing_to_ask = "not_mine"
 
     def queries(self, work: WorkArtifact) -> Sequence[tuple[str, str]]:

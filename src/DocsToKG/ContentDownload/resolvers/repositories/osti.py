@@ -37,7 +37,6 @@ class OstiResolver(JsonSource[tuple[str, str]]):
     name = "osti"
     service = "OSTI"
     base_url = "https://www.osti.gov/api/v1"
-    check = "check resolvers.osti.base_url"
     nothing_to_ask = "not_mine"
     headers: ClassVar[Mapping[str, str]] = {"accept": "application/json"}
 
