@@ -180,6 +180,7 @@ def open_parts(
         refetch: set[str] = set()
         if network.cache is not None:
             network.cache.reuse_for(lambda name: name in refetch and catalog.find_download(name) is not None)
+            store.before_names(network.cache.entries.flush)
         pipeline = _pipeline(
             cfg,
             network,

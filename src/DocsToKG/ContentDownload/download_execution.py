@@ -297,8 +297,11 @@ async def finalize_candidate_download(
     barred: Barred = lambda sha256, work_id: None,
     validation: ValidationRules = _VALIDATION,
 ) -> StoredCopy | None:
-    """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order. Once the work is claimed
-    nothing calls it off. A file for the quarantine is stored there, and claims nothing."""
+    """Prove the bytes, claim the work, confirm the cache entry, store the file; in this order. Once the work is claimed
+    nothing calls it off. A file for the quarantine is stored there, and claims nothing.
+
+    The entry stands before the file does, and is a miss until then: whoever dies after storing and before the record
+    finds the file by it, without asking the server again."""
     await loaded(_PROOFS)
     from DocsToKG.ContentDownload.validation.articles.identity import doi_in
     from DocsToKG.ContentDownload.validation.candidate import actual_form, proving
@@ -319,13 +322,13 @@ async def finalize_candidate_download(
             return None
         call.at(STORE)
         human = (human_path if is_kept else quarantine_path)(work, kind=form.name)
+        # The cache would answer with the stored file, under headers that speak of the wrapped one.
+        if inner is None:
+            body.confirm(proved.sha256)
         stored = await store.storing(inner or temp, human=human)
     finally:
         if inner is not None:
             inner.discard()
-    # The cache would answer with the stored file, under headers that speak of the wrapped one.
-    if inner is None:
-        body.confirm(stored.sha256)
     return StoredCopy(
         path=stored.place,
         sha256=stored.sha256,

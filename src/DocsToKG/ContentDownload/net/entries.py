@@ -229,6 +229,11 @@ class EntryStore:
         self.settle()
         return self.backend.clear()
 
+    def flush(self) -> None:
+        """What was published is found again though the process should die. From any thread."""
+        if not self.backend.slow:
+            self._try("write", None, self.backend.flush)
+
     def close(self) -> None:
         """Write what is to be written."""
         if self._writer is not None:

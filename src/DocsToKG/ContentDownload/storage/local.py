@@ -105,7 +105,12 @@ class LocalStore:
         self._rounds: Rounds[Order] = Rounds(self.store_all, in_halves=self.store_in_halves, lively_s=_LIVELY_S)
         self._flushing = flushing or Flushing(self.root)
         self._on_stored: Callable[[float], None] = lambda seconds: None
+        self._before_names: Callable[[], None] = lambda: None
         self._answers: Answers | None = None  # for the tasks that store files
+
+    def before_names(self, callback: Callable[[], None]) -> None:
+        """`callback()` is called before the files of a round get their names, by the thread of the round."""
+        self._before_names = callback
 
     def on_stored(self, callback: Callable[[float], None]) -> None:
         """`callback(seconds)` is told how long each file took to be safe on the disk."""
@@ -286,6 +291,8 @@ class LocalStore:
             if all_at_once or named:
                 self._flush([*named, *fresh] if all_at_once else named)
             new: dict[str, None] = {}
+            if fresh:
+                self._before_names()
             self._for_each(fresh, partial(self._give_names, new=new))
             if not all_at_once:
                 self._sync_names(fresh, new)

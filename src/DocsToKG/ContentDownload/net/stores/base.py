@@ -55,6 +55,9 @@ class Backend(Protocol):
 
     def delete(self, key: str, entry_ids: Iterable[str]) -> None: ...
 
+    def flush(self) -> None:
+        """What was put is kept afterwards though the process should die."""
+
     def sweep(self, shard: int, *, now: float, ttl_s: float) -> None:
         """Drop what is older than `ttl_s` in one of `SHARDS` parts, and what crashes left there."""
 

@@ -72,6 +72,9 @@ class FileBackend:
         if not self._bodiless.rewrite(entry) and self._head_path(entry.key, entry.id).exists():
             self._write(entry)
 
+    def flush(self) -> None:
+        self._bodiless.write()
+
     def delete(self, key: str, entry_ids: Iterable[str]) -> None:
         entry_ids = tuple(entry_ids)
         self._bodiless.delete(key, entry_ids)

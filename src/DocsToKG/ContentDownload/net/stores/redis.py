@@ -94,6 +94,9 @@ class RedisBackend:
             self._drop(change, key, entry_ids)
             change.execute()
 
+    def flush(self) -> None:
+        """Nothing waits here."""
+
     def sweep(self, shard: int, *, now: float, ttl_s: float) -> None:
         """Nothing to do: the server does it."""
 
