@@ -27,6 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from tests import needs
+from tests.conformance.clean_schemas import CleanSchemas
 from tests.conformance.pooler import running_pooler
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
 from tests.ports import free_port
@@ -330,7 +331,7 @@ def open_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
             return
         from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
-        url, name = request.getfixturevalue("postgres_url"), request.getfixturevalue("schema")
+        url, name = request.getfixturevalue("postgres_url"), request.getfixturevalue("clean_schema")
 
         def opened(**words: Any) -> PostgresLedger:
             words = {"poll_s": 0.05, "database_time": "clock" not in words, **words}
@@ -354,6 +355,19 @@ def schema(postgres_url: str) -> Iterator[str]:
     yield made
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
+
+
+@pytest.fixture(scope="session")
+def clean_schemas(postgres_url: str) -> CleanSchemas:
+    return CleanSchemas(postgres_url)
+
+
+@pytest.fixture
+def clean_schema(clean_schemas: CleanSchemas) -> Iterator[str]:
+    """The name of a schema that has the tables of a ledger, as new, for one test alone."""
+    made = clean_schemas.take()
+    yield made
+    clean_schemas.give_back(made)
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ def test_no_question_of_the_console_reads_all_jobs(
     """Among many jobs of many tenants, no plan goes through all of them, and on PostgreSQL few pages are touched."""
     _fill(ledger)
     if not isinstance(ledger, SqliteLedger):
-        _vacuum(request.getfixturevalue("postgres_url"), request.getfixturevalue("schema"))
+        _vacuum(request.getfixturevalue("postgres_url"), request.getfixturevalue("clean_schema"))
     asked = noted(ledger, monkeypatch)
     jobs, dashboard = JobService(ledger), DashboardService(ledger)
     dashboard.metrics(tenant)
