@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
+import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -10,6 +15,11 @@ import pytest
 import redis
 from tests.conformance.conftest import Server
 
+from DocsToKG.ContentDownload.api.ports import Call, NullSink
+from DocsToKG.ContentDownload.net.limits.admission import Admission
+from DocsToKG.ContentDownload.net.limits.breakers import Breakers
+from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
+from DocsToKG.ContentDownload.net.limits.queues import PermitQueues
 from DocsToKG.ContentDownload.net.limits.redis_breakers import RedisBreakers
 from DocsToKG.ContentDownload.net.limits.stores.redis_times import ServerTime
 from DocsToKG.core.breaker import Breaker, BreakerSettings, BreakerState, Transition
@@ -183,3 +193,36 @@ def test_the_clock_of_a_node_does_not_matter(redis_url: str) -> None:
     finally:
         right.close()
         wrong.close()
+
+
+def test_an_event_loop_is_not_held_up_by_a_server_that_hangs(own_valkey: tuple[Server, str]) -> None:
+    """Requests that look at a breaker wait for it; the loop does not, nor whoever reports a failure."""
+    server, url = own_valkey
+    clock = SystemClock()
+    assert server.process is not None
+    process = server.process
+
+    async def scene(shared: RedisBreakers) -> float:
+        breakers = Breakers(clock=clock, settings=SETTINGS, sink=NullSink(), make=shared.make, executor=shared.executor)
+        limits = HostLimits(clock=clock, default_host=HostLimit(9))
+        admission = Admission(
+            gates=PermitQueues(limits, clock=clock), clock=clock, attempts=NullSink(), breakers=breakers
+        )
+        first = await admission.enter("https://a.org/1", "arxiv", "artifact", Call("first"))
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            task = asyncio.create_task(admission.enter("https://b.org/1", "arxiv", "artifact", Call("second")))
+            began = last = time.monotonic()
+            longest_s = 0.0
+            while time.monotonic() - began < 1.0:
+                await asyncio.sleep(0.02)
+                first.report.answered(503)
+                longest_s, last = max(longest_s, time.monotonic() - last), time.monotonic()
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+        first.release()
+        (await task).release()
+        return longest_s
+
+    with contextlib.closing(RedisBreakers(url, clock=clock, patience_s=2.0)) as shared:
+        assert asyncio.run(scene(shared)) < 1.0, "a question to the server takes two seconds to fail"
