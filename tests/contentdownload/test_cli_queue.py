@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli import stopping
+from DocsToKG.ContentDownload.cli import launch
 from DocsToKG.ContentDownload.cli.app import queue_app
+from DocsToKG.ContentDownload.cli.launch import stop_signals
 from DocsToKG.ContentDownload.cli.queue import run as queue_run
 from DocsToKG.ContentDownload.config import load_config
 from DocsToKG.ContentDownload.inputs import queue_lines
@@ -252,8 +253,8 @@ def test_signals_that_come_together_are_one_wish(monkeypatch: pytest.MonkeyPatch
     left: list[int] = []
     clock = ManualClock()
     monkeypatch.setattr(queue_run.os, "_exit", left.append)
-    monkeypatch.setattr(stopping, "time", clock)
-    with stopping.heeding(queue_run.leave_if_asked_again):
+    monkeypatch.setattr(launch, "time", clock)
+    with stop_signals(queue_run.leave_if_asked_again):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
@@ -268,7 +269,7 @@ def test_a_signal_that_is_ignored_from_the_start_stays_so() -> None:
     """What a script puts into its background is not for Ctrl+C."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with stopping.heeding(lambda number: None):
+        with stop_signals(lambda number: None):
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     finally:
@@ -292,5 +293,5 @@ def test_a_wish_to_stop_that_python_lost_is_heard_by_whoever_waits(tmp_path: Pat
         with contextlib.suppress(KeyboardInterrupt):  # lost
             signal.raise_signal(signal.SIGINT)
 
-    with stopping.heeding(lambda times: None):
+    with stop_signals(lambda times: None):
         assert run_queue(cfg, drain=False, on_start=stop) == 0

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.stopping import heeding
 from DocsToKG.ContentDownload.cli.tables import Occasionally, json_text, printable
+from DocsToKG.core.interrupts import wish_noted, wish_over
 from DocsToKG.core.streams import nobody_has_to_read
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 
 PATIENCE_S = 900.0
+_TOGETHER_S = 0.3  # `timeout` signals the program and then its group: two such signals count as one
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _RUN_ID = "{run_id}"  # in the name of a folder
 
 
@@ -112,7 +116,7 @@ def drive(
     for repair in run.repairs:
         typer.echo(f"Repaired in the record: {repair}", err=True)
     interrupted = False
-    with ours_alone(), heeding(lambda times: None):
+    with ours_alone(), stop_signals(lambda times: None):
         try:
             stopped = _fill(run, lines, query, most=most, retry_failed=retry_failed, quiet=quiet)
         except KeyboardInterrupt:
@@ -139,6 +143,31 @@ def drive(
         typer.echo(f"The query was not listed completely: {stopped}.", err=True)
         code = max(code, ExitCode.INCOMPLETE)
     return ExitCode.INTERRUPTED if interrupted else code
+
+
+@contextmanager
+def stop_signals(wished: Callable[[int], None]) -> Iterator[None]:
+    """Within the block, each signal calls `wished` with its number, from 1, and then counts as Ctrl+C."""
+    times: list[float] = []
+
+    def hear(*_: object) -> None:
+        now = time.monotonic()
+        if times and now - times[-1] < _TOGETHER_S:
+            return
+        times.append(now)
+        wish_noted()
+        wished(len(times))
+        raise KeyboardInterrupt
+
+    # What whoever started us wants ignored stays so, as in the background of a script.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [signal.signal(number, hear) for number in heard]
+    try:
+        yield
+    finally:
+        for number, handler in zip(heard, before, strict=True):
+            signal.signal(number, handler)
+        wish_over()
 
 
 def _fill(

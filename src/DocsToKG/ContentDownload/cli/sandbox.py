@@ -103,7 +103,7 @@ def sandbox(
 
 
 def refuse_gone_sandbox(cfg: ContentDownloadConfig) -> None:
-    """A run over a small web of this machine cannot go on without it: it would call all that is left out of reach."""
+    """A run over a sandbox cannot continue without it: every remaining work would be unreachable."""
     from DocsToKG.ContentDownload.errors import RunError
 
     at = urlsplit(cfg.http.connect_to.get("*", ""))

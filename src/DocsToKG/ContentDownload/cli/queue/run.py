@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.launch import print_metrics_address
+from DocsToKG.ContentDownload.cli.launch import print_metrics_address, stop_signals
 from DocsToKG.ContentDownload.cli.options import (
     ConfigOption,
     JsonOption,
@@ -22,7 +22,6 @@ from DocsToKG.ContentDownload.cli.options import (
 )
 from DocsToKG.ContentDownload.cli.queue.jobs import ReasonOption
 from DocsToKG.ContentDownload.cli.queue.opening import open_queue
-from DocsToKG.ContentDownload.cli.stopping import heeding
 
 
 def _checked(name: str | None) -> str | None:
@@ -90,7 +89,7 @@ def _work(config: str | None, drain: bool, worker: WorkerOptions, observability:
 
     settings = worker.settings() | observability.settings()
     cfg = load_config(config, settings)
-    with ours_alone(), heeding(leave_if_asked_again):
+    with ours_alone(), stop_signals(leave_if_asked_again):
         file = None if config is None else str(Path(config).resolve())
         code = run_queue(cfg, drain=drain, on_start=print_metrics_address, config_file=file)
     _tell_what_is_left(config, settings)
