@@ -11,13 +11,13 @@ import pytest
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.net.limits.breakers import Breakers
 from DocsToKG.ContentDownload.net.limits.host_limits import HostLimit, HostLimits
-from DocsToKG.ContentDownload.orchestrator.reporting import LedgerDesk, Reporter
+from DocsToKG.ContentDownload.orchestrator.reporting import LedgerReports, Reporter
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.control.breakers import BreakerService
 from DocsToKG.Orchestrator.control.incidents import IncidentService
-from DocsToKG.Orchestrator.control.workers.hosts import FORGET_S, BreakerStep, HostWord, SourceHostService
+from DocsToKG.Orchestrator.control.workers.hosts import FORGET_S, BreakerReport, HostReport, SourceHostService
 from DocsToKG.Orchestrator.errors import LedgerBusy
 
 Open = Callable[..., Any]
@@ -25,8 +25,8 @@ HOST, SOURCE = "host:pdf.example.org", "resolver:unpaywall"
 SETTINGS = BreakerSettings(min_samples=2, open_s=30.0, test_count=1)
 
 
-def word(state: str, for_s: float | None = None, host: str = "pdf.example.org") -> HostWord:
-    return HostWord("unpaywall", host, requests=1, breaker=state, breaker_for_s=for_s)
+def word(state: str, for_s: float | None = None, host: str = "pdf.example.org") -> HostReport:
+    return HostReport("unpaywall", host, requests=1, breaker=state, breaker_for_s=for_s)
 
 
 def steps(ledger: Any, key: str) -> list[tuple[str, str]]:
@@ -78,7 +78,7 @@ def test_what_a_run_finds_failing_is_seen_and_forced_by_the_api(ledger: Any, clo
     tally, service = HostTally(), BreakerService(ledger)
     breakers = Breakers(clock=clock, settings=SETTINGS, sink=tally)
     limits = HostLimits(clock=clock, default_host=HostLimit(1))
-    reporter = Reporter(LedgerDesk(ledger), "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
+    reporter = Reporter(LedgerReports(ledger), "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
     reporter.report()
     for _ in range(2):
         breakers.enter("https://pdf.example.org/a", "unpaywall").answered(503)
@@ -97,7 +97,7 @@ def test_what_opens_and_closes_between_two_words_is_written_down(ledger: Any, cl
     tally = HostTally(monotonic=clock.monotonic)
     breakers = Breakers(clock=clock, settings=replace(SETTINGS, open_s=0.25), sink=tally)
     limits = HostLimits(clock=clock, default_host=HostLimit(1))
-    desk = Away(LedgerDesk(ledger))
+    desk = Away(LedgerReports(ledger))
     reporter = Reporter(desk, "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
     reporter.report()
     began = clock.now()
@@ -125,7 +125,7 @@ def test_what_opens_and_closes_between_two_words_is_written_down(ledger: Any, cl
 class Away:
     """A desk that does not answer for a while."""
 
-    def __init__(self, desk: LedgerDesk) -> None:
+    def __init__(self, desk: LedgerReports) -> None:
         self._desk, self.is_away = desk, False
 
     def report(self, *said: Any) -> Any:
@@ -137,7 +137,11 @@ class Away:
 def test_a_step_of_one_worker_does_not_close_what_another_holds_open(ledger: Any, clock: ManualClock) -> None:
     hosts, breakers = SourceHostService(ledger), BreakerService(ledger)
     hosts.report("default", "a", [word("open", 60.0)])
-    quick = [BreakerStep(HOST, "open", 1.5, 0.5), BreakerStep(HOST, "half-open", 1.0), BreakerStep(HOST, "closed", 0.9)]
+    quick = [
+        BreakerReport(HOST, "open", 1.5, 0.5),
+        BreakerReport(HOST, "half-open", 1.0),
+        BreakerReport(HOST, "closed", 0.9),
+    ]
     hosts.report("default", "b", [], quick)
     assert breakers.get("default", HOST).open_until == pytest.approx(clock.now() + 60)
     assert steps(ledger, HOST) == [("closed", "open")]

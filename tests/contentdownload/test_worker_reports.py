@@ -14,19 +14,19 @@ from DocsToKG.ContentDownload.orchestrator.reporting import Reporter
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control.workers.hosts import MOST_ROWS, BreakerStep, HostWord, Orders
+from DocsToKG.Orchestrator.control.workers.hosts import MOST_ROWS, BreakerReport, HostReport, Orders
 from DocsToKG.Orchestrator.errors import LedgerBusy
 
 
-class Desk:
+class WorkerReports:
     """Keeps what it is told, unless it is away."""
 
     def __init__(self) -> None:
         self.is_away = False
-        self.words: list[HostWord] = []
+        self.words: list[HostReport] = []
 
     def report(
-        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostReport], steps: Sequence[BreakerReport] = ()
     ) -> Orders:
         if self.is_away:
             raise LedgerBusy("away")
@@ -46,14 +46,14 @@ def breakers(clock: ManualClock, tally: HostTally) -> Breakers:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def reports() -> WorkerReports:
+    return WorkerReports()
 
 
 @pytest.fixture
-def reporter(desk: Desk, clock: ManualClock, tally: HostTally, breakers: Breakers) -> Reporter:
+def reporter(reports: WorkerReports, clock: ManualClock, tally: HostTally, breakers: Breakers) -> Reporter:
     limits = HostLimits(clock=clock, default_host=HostLimit(1))
-    return Reporter(desk, "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
+    return Reporter(reports, "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
 
 
 def ask(tally: HostTally, host: str) -> None:
@@ -61,31 +61,31 @@ def ask(tally: HostTally, host: str) -> None:
 
 
 def test_more_hosts_than_a_report_may_have_are_told_with_the_next(
-    reporter: Reporter, desk: Desk, tally: HostTally
+    reporter: Reporter, reports: WorkerReports, tally: HostTally
 ) -> None:
-    desk.is_away = True
+    reports.is_away = True
     for number in range(3):
         for host in range(300):
             ask(tally, f"h{number}-{host}.example.org")
         reporter.report()
-    desk.is_away = False
+    reports.is_away = False
     reporter.report()
     reporter.report()
-    assert sum(word.requests for word in desk.words) == 900
+    assert sum(word.requests for word in reports.words) == 900
 
 
 def test_how_a_host_stands_is_told_again_where_the_word_did_not_arrive(
-    reporter: Reporter, desk: Desk, tally: HostTally, breakers: Breakers
+    reporter: Reporter, reports: WorkerReports, tally: HostTally, breakers: Breakers
 ) -> None:
     ask(tally, "h.example.org")
     reporter.report()
     breakers.get("host:h.example.org").force_open("out of order")
-    desk.is_away = True
+    reports.is_away = True
     reporter.report()
-    desk.is_away = False
-    desk.words.clear()
+    reports.is_away = False
+    reports.words.clear()
     reporter.report()
-    assert [(word.host, word.breaker, word.requests) for word in desk.words] == [("h.example.org", "open", 0)]
+    assert [(word.host, word.breaker, word.requests) for word in reports.words] == [("h.example.org", "open", 0)]
 
 
 def test_of_too_many_changes_the_latest_are_kept(tally: HostTally) -> None:

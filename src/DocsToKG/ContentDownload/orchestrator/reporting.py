@@ -1,8 +1,8 @@
 """A worker tells the ledger who it is and what it knows of the hosts it asks, and hears what operators want.
 
-Knows the way to the ledger's desk, and whom to ask in the run. Promises: a word every few seconds while there is news,
-and a last one; a desk that does not answer costs the run nothing; a pause of a source and a forced breaker reach the
-requests of this process within a few seconds, and end with the worker.
+Knows where the ledger takes reports, and the counters of the run. Promises: a report every few seconds while something
+changes, and a last one; a ledger that does not answer costs the run nothing; a pause of a source and a forced breaker
+reach the requests of this process within a few seconds, and end with the worker.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits, HostStat
 from DocsToKG.ContentDownload.telemetry.host_tally import BreakerChange, HostCounts, HostTally, Place
 from DocsToKG.Orchestrator.control.workers.hosts import (
     MOST_ROWS,
-    BreakerStep,
-    HostWord,
+    BreakerReport,
+    HostReport,
     Orders,
     SourceHostService,
 )
@@ -36,32 +36,32 @@ _WATCHED = 200  # hosts whose standing is told again while it changes by itself
 _NOTHING = object()  # what was told of a host whose word did not arrive
 
 
-class Desk(Protocol):
+class WorkerReports(Protocol):
     """Where a worker reports."""
 
     def report(
-        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostReport], steps: Sequence[BreakerReport] = ()
     ) -> Orders: ...
 
 
-class LedgerDesk:
-    """The ledger itself, when this process has it at hand."""
+class LedgerReports:
+    """Reports to a ledger that this process has open."""
 
     def __init__(self, ledger: Any) -> None:
         self._workers = WorkerService(ledger)
         self._hosts = SourceHostService(ledger)
 
     def report(
-        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostReport], steps: Sequence[BreakerReport] = ()
     ) -> Orders:
         self._workers.seen(DEFAULT_TENANT, worker_id, **about)
         return self._hosts.report(DEFAULT_TENANT, worker_id, words, steps)
 
 
-def desk_of(ledger: Any) -> Desk:
-    """A ledger behind a service has a desk of its own."""
-    found: Desk | None = getattr(ledger, "reports", None) if hasattr(type(ledger), "reports") else None
-    return found or LedgerDesk(ledger)
+def reports_of(ledger: Any) -> WorkerReports:
+    """Where the workers of this ledger report: a ledger behind a service sends reports over HTTP."""
+    found: WorkerReports | None = getattr(ledger, "reports", None) if hasattr(type(ledger), "reports") else None
+    return found or LedgerReports(ledger)
 
 
 class Reporter:
@@ -69,7 +69,7 @@ class Reporter:
 
     def __init__(
         self,
-        desk: Desk,
+        reports: WorkerReports,
         worker_id: str,
         *,
         tally: HostTally,
@@ -79,7 +79,7 @@ class Reporter:
         node: str | None = None,
         every_s: float = EVERY_S,
     ) -> None:
-        self._desk = desk
+        self._reports = reports
         self._worker_id = worker_id
         self._tally = tally
         self._limits = limits
@@ -111,11 +111,11 @@ class Reporter:
             self.report()
 
     def report(self) -> None:
-        """One word now. What the desk could not take is said with the next."""
+        """Report once. What could not be sent goes out with the next report."""
         words, counted = self._words()
         changes = self._tally.take_changes()
         try:
-            orders = self._desk.report(self._worker_id, self._about(), words, self._steps(changes))
+            orders = self._reports.report(self._worker_id, self._about(), words, self._steps(changes))
         except LedgerError as error:
             log.debug("the ledger takes no report now: %s", error)
             self._owed = counted
@@ -124,11 +124,11 @@ class Reporter:
             return
         self._obey(orders)
 
-    def _steps(self, changes: Sequence[BreakerChange]) -> list[BreakerStep]:
+    def _steps(self, changes: Sequence[BreakerChange]) -> list[BreakerReport]:
         """Each change of a breaker by itself: what opens and closes between two words would not show otherwise."""
         now = self._tally.monotonic()
         return [
-            BreakerStep(each.key, each.state, ago_s=max(0.0, now - each.at), for_s=each.for_s, why=each.why)
+            BreakerReport(each.key, each.state, ago_s=max(0.0, now - each.at), for_s=each.for_s, why=each.why)
             for each in changes
         ]
 
@@ -136,7 +136,7 @@ class Reporter:
         info = {"pid": os.getpid(), **self._doing()}
         return {"node": self._node, "kind": DEFAULT_JOB_TYPE, "version": _version(), "info": info}
 
-    def _words(self) -> tuple[list[HostWord], dict[Place, HostCounts]]:
+    def _words(self) -> tuple[list[HostReport], dict[Place, HostCounts]]:
         counted = _summed(self._owed, self._tally.take())
         self._owed = dict(list(counted.items())[MOST_ROWS:])  # a report has an end; the rest comes with the next
         # Hosts that were told of stay in sight for a while: a pause that ends by itself is news too.
@@ -190,8 +190,8 @@ def _summed(owed: Mapping[Place, HostCounts], new: Mapping[Place, HostCounts]) -
     return total
 
 
-def _word(place: Place, counts: HostCounts, standing: HostStatus | None, breaker: BreakerStatus | None) -> HostWord:
-    return HostWord(
+def _word(place: Place, counts: HostCounts, standing: HostStatus | None, breaker: BreakerStatus | None) -> HostReport:
+    return HostReport(
         source=place[0],
         host=place[1],
         requests=counts.requests,

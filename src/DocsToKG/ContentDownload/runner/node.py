@@ -38,10 +38,10 @@ def reporter_of(
     cfg: ContentDownloadConfig, ledger: DatabaseLedger, orchestrator: Orchestrator, parts: Parts
 ) -> Reporter:
     """Tells the ledger who works here, on what, and how the hosts stand."""
-    from DocsToKG.ContentDownload.orchestrator.reporting import Reporter, desk_of
+    from DocsToKG.ContentDownload.orchestrator.reporting import Reporter, reports_of
 
     return Reporter(
-        desk_of(ledger),
+        reports_of(ledger),
         orchestrator.worker_id,
         tally=parts.hosts,
         limits=parts.network.limits,

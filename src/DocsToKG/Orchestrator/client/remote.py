@@ -19,7 +19,7 @@ from typing import Any, NoReturn, Unpack
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.client.api import End, EndOptions, OrchestratorClient
-from DocsToKG.Orchestrator.control.workers.hosts import BreakerStep, HostWord, Orders
+from DocsToKG.Orchestrator.control.workers.hosts import BreakerReport, HostReport, Orders
 from DocsToKG.Orchestrator.control.workers.lease_rows import JobLease
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError, Refused
 from DocsToKG.Orchestrator.jobs.states import JobState
@@ -66,14 +66,14 @@ class RemoteReports:
         self._client = client
 
     def report(
-        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostReport], steps: Sequence[BreakerReport] = ()
     ) -> Orders:
         self._client.report_worker(worker_id, **about)
         return self._client.report_hosts(worker_id, [_host(word) for word in words], [asdict(step) for step in steps])
 
 
-def _host(word: HostWord) -> dict[str, Any]:
-    said = {name: getattr(word, name) for name in HostWord.__slots__}
+def _host(word: HostReport) -> dict[str, Any]:
+    said = {name: getattr(word, name) for name in HostReport.__slots__}
     return {**said, "limits": dict(word.limits)}
 
 

@@ -150,8 +150,10 @@ def raise_incident(tx: ControlTx, tenant: str, source: str, severity: str, cause
     return str(incident_id)
 
 
-def take_word(tx: ControlTx, tenant: str, worker: str, stands: Mapping[str, tuple[str | None, float | None]]) -> None:
-    """A worker says how its own breakers stand, and for how many seconds: by key. One that never opened has no row."""
+def record_report(
+    tx: ControlTx, tenant: str, worker: str, stands: Mapping[str, tuple[str | None, float | None]]
+) -> None:
+    """Record the states of a worker's own breakers, and for how long, by key. One that never opened has no row."""
     shut = tx.execute(
         "SELECT key FROM breakers WHERE tenant = :tenant AND forced = 0 AND state <> 'closed'",
         {"tenant": tenant},
@@ -167,7 +169,7 @@ def take_word(tx: ControlTx, tenant: str, worker: str, stands: Mapping[str, tupl
             write(tx, tenant, key, breaker, actor=worker, alarms=False)
 
 
-def take_steps(tx: ControlTx, tenant: str, worker: str, steps: Mapping[str, Sequence[Step]]) -> None:
+def record_changes(tx: ControlTx, tenant: str, worker: str, steps: Mapping[str, Sequence[Step]]) -> None:
     """A worker tells each change of its own breakers, by key and in order, with the moments at which they were."""
     states = frozenset(BreakerState)
     for key, told in sorted(steps.items()):

@@ -14,7 +14,7 @@ from DocsToKG.Orchestrator.api.errors import Problem
 from DocsToKG.Orchestrator.api.routing import Resource
 from DocsToKG.Orchestrator.api.schemas import DecisionBody, Name, RequestBody, Text
 from DocsToKG.Orchestrator.control.throttles import SourceView, ThrottleView
-from DocsToKG.Orchestrator.control.workers.hosts import MOST_ROWS, BreakerStep, HostView, HostWord, Orders
+from DocsToKG.Orchestrator.control.workers.hosts import MOST_ROWS, BreakerReport, HostReport, HostView, Orders
 from DocsToKG.Orchestrator.views import View
 
 resource = Resource("limits")
@@ -121,7 +121,7 @@ class BreakerChangeIn(RequestBody):
     why: Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")] = ""
 
 
-class HostReport(RequestBody):
+class WorkerHostsIn(RequestBody):
     worker_id: Name
     hosts: Annotated[tuple[HostIn, ...], Field(max_length=MOST_ROWS)] = ()
     breaker_steps: Annotated[tuple[BreakerChangeIn, ...], Field(max_length=MOST_ROWS)] = Field(
@@ -149,10 +149,10 @@ def get_source(ctx: Context, name: SourcePath) -> SourceView:
 
 
 @resource.post("/source-hosts")
-def report_hosts(ctx: Context, body: HostReport) -> Orders:
+def report_hosts(ctx: Context, body: WorkerHostsIn) -> Orders:
     """Add up what a worker reports of hosts; the response names the sources and breakers that operators hold."""
-    hosts = [HostWord(**host.model_dump()) for host in body.hosts]
-    steps = [BreakerStep(**step.model_dump()) for step in body.breaker_steps]
+    hosts = [HostReport(**host.model_dump()) for host in body.hosts]
+    steps = [BreakerReport(**step.model_dump()) for step in body.breaker_steps]
     return ctx.services.source_hosts.report(ctx.tenant, body.worker_id, hosts, steps)
 
 

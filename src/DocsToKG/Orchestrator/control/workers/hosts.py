@@ -44,9 +44,9 @@ _MAX_KEY = 300
 
 
 @dataclass(frozen=True, slots=True)
-class HostWord:
-    """What a worker says of one host: what was counted since its last word, and how the host stands now. `refused` are
-    answers 429; waits are seconds from now."""
+class HostReport:
+    """What a worker reports of one host: counts since its last report, and the state of the host now. `refused` are
+    responses 429; waits are seconds from now."""
 
     source: str
     host: str = ""
@@ -65,7 +65,7 @@ class HostWord:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakerStep:
+class BreakerReport:
     """A breaker of a worker became `state`, so many seconds ago; an open one for so long from then on."""
 
     key: str
@@ -103,8 +103,8 @@ _HOST = Record(HostView, "source_hosts")
 
 @dataclass(frozen=True, slots=True)
 class Orders(View):
-    """What operators want of every worker: sources that are not asked, and breakers that are held open or closed; each
-    with the reason."""
+    """What operators want of every worker, each with the reason: paused sources, and breakers that are forced open or
+    closed."""
 
     paused: Mapping[str, str] = field(default_factory=dict)
     forced_open: Mapping[str, str] = field(default_factory=dict)
@@ -115,9 +115,9 @@ class SourceHostService(LedgerService):
     """The hosts of one ledger. Safe to share between threads."""
 
     def report(
-        self, tenant: str, worker_id: str, words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+        self, tenant: str, worker_id: str, words: Sequence[HostReport], steps: Sequence[BreakerReport] = ()
     ) -> Orders:
-        """Add up what a worker says, and tell it what is wanted. `steps` are the changes of its breakers in order."""
+        """Add up a worker's counts; returns what operators want. `steps` are the changes of its breakers in order."""
         if max(len(words), len(steps)) > MOST_ROWS:
             raise BadJob(f"report at most {MOST_ROWS} hosts and as many changes of breakers at once")
         rows = [_row(plain_name("tenant", tenant), plain_name("worker id", worker_id), word) for word in words]
@@ -127,8 +127,8 @@ class SourceHostService(LedgerService):
         def write(tx: ControlTx) -> Orders:
             for row in sorted(rows, key=lambda row: (row["source"], row["host"])):
                 _add(tx, row)
-            breaker_rows.take_steps(tx, tenant, worker_id, _steps(steps, tx.now_ms))
-            breaker_rows.take_word(tx, tenant, worker_id, _breakers(words))
+            breaker_rows.record_changes(tx, tenant, worker_id, _steps(steps, tx.now_ms))
+            breaker_rows.record_report(tx, tenant, worker_id, _breakers(words))
             return _orders(tx, tenant)
 
         return self._ledger.write(write)
@@ -167,7 +167,7 @@ class SourceHostService(LedgerService):
         self._ledger.write(remove)
 
 
-def _row(tenant: str, worker_id: str, word: HostWord) -> dict[str, Any]:
+def _row(tenant: str, worker_id: str, word: HostReport) -> dict[str, Any]:
     limits = json.dumps(dict(word.limits), sort_keys=True, allow_nan=False)
     if len(limits) > _MAX_LIMITS:
         raise BadJob(f"the limits of a host are over {_MAX_LIMITS} bytes")
@@ -187,15 +187,15 @@ def _row(tenant: str, worker_id: str, word: HostWord) -> dict[str, Any]:
     }
 
 
-def _breakers(words: Sequence[HostWord]) -> dict[str, tuple[str | None, float | None]]:
-    """How the breakers stand that are told of, by key; a host's is the same whichever source named it."""
+def _breakers(words: Sequence[HostReport]) -> dict[str, tuple[str | None, float | None]]:
+    """The reported states of breakers, by key; a host has one breaker whichever source named it."""
     return {
         f"host:{word.host}" if word.host else f"resolver:{word.source}": (word.breaker, word.breaker_for_s)
         for word in words
     }
 
 
-def _steps(steps: Sequence[BreakerStep], now_ms: int) -> dict[str, list[breaker_rows.Step]]:
+def _steps(steps: Sequence[BreakerReport], now_ms: int) -> dict[str, list[breaker_rows.Step]]:
     """By key, in the order they came; times of one key never step back."""
     found: dict[str, list[breaker_rows.Step]] = {}
     for step in steps:
