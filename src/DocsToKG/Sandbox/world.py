@@ -246,7 +246,7 @@ class World:
         fixed = {"closed": CLOSED_PUBLISHER, "pmc_only": CLOSED_PUBLISHER, "wayback_only": GONE_PUBLISHER}
         if kind in fixed:
             return fixed[kind]
-        at = fraction(self.seed, work.index, "publisher")
+        at = fraction(self.seed, work.index, "house")  # the words of draws stay: they are part of what a seed means
         faults = self.faults
         for publisher, share in (
             (DISALLOWING_PUBLISHER, faults.robots_disallow),
@@ -256,14 +256,14 @@ class World:
             if at < share:
                 return publisher
             at -= share
-        return choose(OPEN_PUBLISHERS, self.seed, work.index, "open publisher")
+        return choose(OPEN_PUBLISHERS, self.seed, work.index, "open house")
 
     def _arxiv_copy(self, work: Work) -> Copy:
         page, file = f"https://arxiv.org/abs/{work.arxiv_id}", f"https://arxiv.org/pdf/{work.arxiv_id}"
         return Copy("arxiv", page, file, SUBMITTED, fault=self._fault(work, "arxiv"))
 
     def _repository_copy(self, work: Work) -> Copy:
-        publisher = choose(REPOSITORIES, self.seed, work.index, "repository publisher")
+        publisher = choose(REPOSITORIES, self.seed, work.index, "repository house")
         listed = "pdf" if self._happens(work, "repository pdf listed", 0.6) else "page"
         pages = (publisher.landing_url(work.serial), publisher.pdf_url(work.serial))
         return Copy(
