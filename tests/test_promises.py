@@ -35,7 +35,7 @@ NAMES = {
     "pipeline": "ResolverPipeline",
     "runner": "DownloadRun",
     "telemetry": "RunTelemetry load_previous_manifest JsonlResumeLookup ManifestSchemaMigrator",
-    "telemetry.otel": "tracer",
+    "telemetry.otel": "global_providers",
 }
 
 

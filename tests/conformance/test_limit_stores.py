@@ -41,7 +41,6 @@ def _opened(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) 
         return MemoryLimitStore()
     if request.param == "sqlite":
         return SqliteLimitStore(tmp_path / "limits.sqlite", clock=clock, boot_id="b1")
-    pytest.importorskip("redis")
     from tests.conformance.test_limits_redis import StandingTime
 
     from DocsToKG.ContentDownload.net.limits.stores.redis import RedisLimitStore

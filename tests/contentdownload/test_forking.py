@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import needs
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+pytestmark = needs.system(sys.platform == "linux", "Linux, where processes are copied")
 
 COPY = """
 import os, sys, time
