@@ -144,6 +144,7 @@ def test_a_paper_that_harms_its_worker_is_unproved_and_says_why(harm, reason):
     plan = DownloadPlan("https://example.org/a.pdf", "unpaywall")
     came = ReceivedFile(file=paper, md5="", sha256="", url=plan.url, headers={})
     with TextEngine(PoolLimits(workers=1, timeout_s=2), command=COMMAND) as engine:
+        assert isinstance(read(engine, PAPER), DocumentText)  # the first file of a worker may take half a minute more
         facts = prove(PDF, plan, work, came, min_pdf_bytes=0, engine=engine)
     assert facts.record()["proof"] == "unproved"
     assert facts.record()["read"]["failure"] == reason
