@@ -24,8 +24,8 @@ from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal, is_poo
 
 pytestmark = pytest.mark.slow
 
-clock, path, ledger, enqueue, lease_one, sql, held, schemas = (
-    cases.clock, cases.path, cases.ledger, cases.enqueue, cases.lease_one, cases.sql, cases.held, cases.schemas,
+path, ledger, enqueue, lease_one, sql, held, schemas = (
+    cases.path, cases.ledger, cases.enqueue, cases.lease_one, cases.sql, cases.held, cases.schemas,
 )  # fmt: skip
 globals().update(
     {name: case for name, case in vars(cases).items() if name.startswith(("test_leasing_", "test_fence_"))}

@@ -521,7 +521,7 @@ def test_writers_beside_each_other_have_chains_of_their_own(open_one, sql):
         assert go_on.wait(60)
 
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(first.change, slow)
+        waiting = pool.submit(first.write, slow)
         assert inside.wait(60)
         second.enqueue_many([NewJob("a:2", {})])
         go_on.set()
