@@ -9,11 +9,13 @@ from tests.adversary.third_set.writing import (
     COMPUTING,
     FRENCH,
     GERMAN,
+    GUIDANCE,
     HUMANITIES,
     MATHS,
     OLDER,
     PHYSICS,
     PORTUGUESE,
+    PROTOCOL,
     RUSSIAN,
     SOCIAL,
     SPANISH,
@@ -52,20 +54,47 @@ PATENT = Tongue(
     ),
     (),
 )
+FRENCH_REVIEW = Tongue(
+    (
+        "Le deuxième chapitre, le plus neuf, traite longuement ce point : {a}.",
+        "L’auteure ne cède jamais à la facilité de l’anecdote, même quand les sources l’y invitent.",
+        "On suivra moins volontiers la thèse selon laquelle {a} expliquerait {b}.",
+        "Les cartes, dues à l’auteure elle-même, sont d’une grande clarté.",
+        "Les pages consacrées à la disette de 1709 comptent parmi les plus belles du livre.",
+        "Un tableau en annexe permet de suivre semaine après semaine le marché de Forcalquier.",
+        "Faut-il pour autant conclure, avec elle, à une entente entre échevins et fourniers ?",
+        "La bibliographie, abondante, ignore toutefois les travaux italiens.",
+        "Le lecteur découvre, non sans surprise, combien {b} pesait peu dans les procès.",
+        "Au fil des pages se dessine un monde de crédit, de voisinage et de rancunes.",
+        "La conclusion revient sur {a} et ouvre sur le siècle suivant.",
+        "L’écriture est sobre, parfois sèche, toujours précise.",
+    ),
+    (),
+    language="fr",
+)
 REMARKS = Tongue(
     (
         "The authors should say more about {a}; a single sentence is not enough.",
         "Page 4, second paragraph: I do not follow the step from {a} to {b}.",
-        "We have added a figure to the supplement that shows {a} for all devices.",
-        "This is a fair point, and the text has been changed accordingly.",
         "The discussion of {b} overlooks earlier work, which should be cited.",
         "Has the measurement been repeated on more than one film? If so, please give the spread.",
         "The legend of Figure 3 does not say what the shaded band means.",
-        "We respectfully disagree: {a} is seen in the dark as well, as the new panel c shows.",
         "The wording “for the first time” should be avoided.",
-        "In the revised manuscript, the section on {b} has been moved to the methods.",
         "The English is good, but the abstract is too long.",
         "I remain unconvinced that {a} can be told from {b} with these data alone.",
+    ),
+    (),
+)
+REPLIES = Tongue(
+    (
+        "We have added a figure to the supplement that shows {a} for all devices.",
+        "This is a fair point, and the text has been changed accordingly.",
+        "We respectfully disagree: {a} is seen in the dark as well, as the new panel c shows.",
+        "In the revised manuscript, the section on {b} has been moved to the methods.",
+        "The reference has been added, and we thank the reviewer for pointing it out.",
+        "The band is the standard deviation over six devices; the legend now says so.",
+        "We agree that {b} could be excluded only by a new experiment, which we describe below.",
+        "The abstract has been cut to 150 words.",
     ),
     (),
 )
@@ -290,6 +319,7 @@ def the_protocol_of_the_trial() -> Made:
     document = of_journal(
         KNEES,
         "protocol",
+        subject=subject_of(KNEES)._replace(tongue=PROTOCOL),
         abstract=said,
         names=(*KNEES.names[:3], "Sofie Aarts"),
         pages=9,
@@ -316,7 +346,7 @@ def the_next_edition_of_a_guideline() -> Made:
         "Respiration Today",
         "46(3)",
         "601-612",
-        tongue=CLINIC,
+        tongue=GUIDANCE,
         topics="bronchiectasis; long-term macrolides; airway clearance; the number of exacerbations",
         abstract="This is the first guideline of the Society on bronchiectasis in adults.",
     )
@@ -654,7 +684,7 @@ def the_reviewers_reports() -> Made:
             "Reply 1: We now compare the two fits in Supplementary Figure 4. The stretched form leaves a residual.",
             "Reply 2: We repeated the measurement on a film that was kept in nitrogen and found no difference.",
         ),
-        *paragraphs("rebuttal", REMARKS, subject_of(PEROVSKITE).topics, 12),
+        *paragraphs("rebuttal", REPLIES, subject_of(PEROVSKITE).topics, 12),
         *lines(
             "Reviewer comments, second round|",
             "Reviewer #1: The authors have met my concerns. I support publication.",
@@ -920,6 +950,7 @@ def a_patent_of_that_title() -> Made:
         topics="the ferrofluid plug; leak rate; the actuating coil; the valve seat",
         abstract="We present a microvalve that is closed by a plug of ferrofluid in the field of a coil.",
     )
+    parts = ("the plug of ferrofluid", "the coil", "the valve seat", "the permanent magnet")
     claims = (
         "What is claimed is: 1. A valve for a fluid channel, comprising a plug of ferrofluid in said channel, and "
         "a coil "
@@ -943,9 +974,9 @@ def a_patent_of_that_title() -> Made:
             "---",
             "FIELD OF THE INVENTION|",
         ),
-        *paragraphs("patent", PATENT, subject_of(valve).topics, 4),
+        *paragraphs("patent", PATENT, parts, 4),
         *lines("DETAILED DESCRIPTION|"),
-        *paragraphs("patent detail", PATENT, subject_of(valve).topics, 26),
+        *paragraphs("patent detail", PATENT, parts, 26),
         *lines("CLAIMS|", *claims),
         title="US20050004162A1",
     )
@@ -1643,7 +1674,7 @@ def a_review_of_the_book() -> Made:
                 "villes, et montre comment une taxe que l’on croyait immuable se négociait chaque semaine. L’auteure "
                 "a dépouillé les registres de la police et, fait plus rare, les livres de compte de trois fours."
             ),
-            *essay("bakers review", bakers, 15),
+            *paragraphs("bakers review", FRENCH_REVIEW, subject_of(bakers).topics, 15),
             Block("On regrettera l’absence d’un index. Ces réserves n’enlèvent rien à un ouvrage qui fera date."),
             *lines("Guillaume TESSEREAU", size=10),
         ),

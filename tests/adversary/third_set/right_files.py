@@ -9,12 +9,15 @@ from tests.adversary.third_set.writing import (
     COMPUTING,
     FRENCH,
     GERMAN,
+    GUIDANCE,
     HUMANITIES,
     JAPANESE,
+    MATERIAL,
     MATHS,
     OLDER,
     PHYSICS,
     PORTUGUESE,
+    PROTOCOL,
     RUSSIAN,
     SOCIAL,
     SPANISH,
@@ -79,7 +82,7 @@ def an_accepted_manuscript_with_the_cover_of_the_publisher() -> Made:
         "Soil and Water Letters",
         "184(1)",
         "96-107",
-        tongue=BIO,
+        tongue=MATERIAL,
         topics="infiltration; the surface crust; simulated rain; loess with little clay",
         abstract="Crusts that form under rain reduce infiltration into loess. With a rain simulator on 36 plots, "
         "we show that "
@@ -128,7 +131,7 @@ def an_article_in_press_without_volume_or_pages() -> Made:
         "Journal of Food Processes",
         "77(3)",
         "140-147",
-        tongue=BIO,
+        tongue=MATERIAL,
         topics="acrylamide; the clay oven; asparagine in the flour; the colour of the crust",
         abstract="Flat breads from twelve villages were baked in clay ovens at 280 to 420 degrees. Acrylamide "
         "rose with the "
@@ -377,7 +380,7 @@ def a_copy_from_a_network_of_researchers() -> Made:
         "International Journal of Rotors",
         "28(6)",
         "611-619",
-        tongue=PHYSICS,
+        tongue=MATERIAL,
         topics="bearing wear; the plastic cage; vibration of the shaft; grease after two winters",
         abstract="Small turbines fail at the bearing. We ran 24 bearings with cages of three plastics for two "
         "winters and "
@@ -611,7 +614,7 @@ def a_translation_of_a_journal_from_cover_to_cover() -> Made:
         "High Temperature Physics",
         "37(3)",
         "416-422",
-        tongue=PHYSICS,
+        tongue=MATERIAL,
         topics="heat transfer; the ribbed wall; the rotating annulus; the Taylor number",
         abstract="Heat transfer was measured in an annulus whose inner wall rotates and bears ribs. Ribs raise "
         "the Nusselt number "
@@ -743,7 +746,7 @@ def the_index_gives_the_family_name_first() -> Made:
         "Chinese Journal of Applied Lubrication",
         "4(2)",
         "52-60",
-        tongue=PHYSICS,
+        tongue=MATERIAL,
         topics="friction; graphene oxide flakes; the salinity of the water; the wear track",
         abstract="Graphene oxide lowers friction in water, but the sea is not water alone. We show that flakes "
         "clump above a "
@@ -987,7 +990,7 @@ def a_report_of_a_laboratory_reprinted_with_its_own_cover() -> Made:
         "Instruments and Methods",
         "196(2)",
         "303-309",
-        tongue=PHYSICS,
+        tongue=MATERIAL,
         topics="the gas target; the neutron yield; the thin window; heating by the beam",
         abstract="A target of deuterium gas at two bar is described. With a window of molybdenum of 2.5 "
         "micrometres it stands a beam "
@@ -1564,7 +1567,7 @@ def a_protocol_that_is_the_work() -> Made:
         "Open Trials",
         "9(6)",
         "29416",
-        tongue=CLINIC,
+        tongue=PROTOCOL,
         topics="missed visits; text messages; the dental clinic; rural towns",
         abstract="Introduction: One dental visit in four is missed. Methods and analysis: Thirty clinics will be "
         "randomised to send two text "
@@ -1594,7 +1597,7 @@ def a_guideline_signed_by_a_group() -> Made:
         "Guidance in Paediatrics",
         "2(1)",
         "1-12",
-        tongue=CLINIC,
+        tongue=GUIDANCE,
         topics="fever; lumbar puncture; the infant under three months; procalcitonin",
         abstract="These recommendations are meant for all who see infants with fever in emergency departments. "
         "Infants under four weeks should "
@@ -1816,7 +1819,7 @@ def a_paper_whose_references_cite_its_own_twin() -> Made:
         "Clays in Practice",
         "48(1)",
         "10-19",
-        tongue=PHYSICS,
+        tongue=MATERIAL,
         topics="the swelling pressure; bentonite; saline water; the density of the clay",
         abstract="The pressure of bentonite that is kept from swelling was measured in water of six salinities. "
         "It falls with salinity at low "
@@ -1950,7 +1953,7 @@ def a_paper_that_says_what_it_is_on_its_last_page() -> Made:
         "Science Weekly",
         "371(6)",
         "1141-1145",
-        tongue=PHYSICS,
+        tongue=MATERIAL,
         topics="iron from dust; the upwelling; chlorophyll seen from space; the wind from the desert",
         abstract="Upwelling brings nitrate to the coast of Namira but little iron. Isotopes of iron in the water "
         "show that two thirds of it come from dust "

@@ -137,6 +137,61 @@ MATHS = Tongue(
     ("Introduction", "Preliminaries", "Proof of the main theorem", "Examples", "Open questions"),
     "Figure {n}. The diagram used in the proof for {a}.",
 )
+MATERIAL = Tongue(
+    (
+        *_ANY_SCIENCE,
+        "All runs were made twice, and a third time where the first two differed by more than five per cent.",
+        "The rig was calibrated before each day of work against a reference from the bureau of standards.",
+        "We measured {a} every ten minutes until it had been steady for an hour.",
+        "A rise in temperature shifts {a} to higher values, as theory would have it.",
+        "The role of {b} becomes visible only when the load is doubled.",
+        "Samples were cut with a wire saw, dried at 105 °C to constant mass and stored over silica gel.",
+        "Under the microscope the surface showed fine cracks, most of them at right angles to the flow.",
+        "Equation 4 describes {a} within eight per cent over the whole range.",
+        "For practice this means that {b} should be checked once a season.",
+        "The scatter of the points is that of the sensor and not of {a}.",
+        "Salt, dust and the age of the specimen were recorded but had little bearing on {b}.",
+        "A simple balance of energy shows that losses through the walls may be neglected.",
+    ),
+    ("Introduction", "Materials and methods", "Results", "Discussion", "Conclusions"),
+    "Fig. {n}. {a}: measured values (points) and equation 4 (line).",
+)
+GUIDANCE = Tongue(
+    (
+        "We recommend a first assessment within an hour of arrival (strong recommendation, low certainty).",
+        "The panel weighed {a} against {b} and found the balance to be close.",
+        "No study was found that answers this question directly.",
+        "In patients who are well, {a} need not be repeated before the next visit.",
+        "Good practice statement: parents, carers and patients should be told what to look for at home.",
+        "Four members of the panel would have preferred a conditional recommendation.",
+        "Of 212 records on {b}, nine trials met the criteria, with 1,904 participants in all.",
+        "Certainty was rated down for risk of bias and for imprecision.",
+        "Costs were taken into account where {a} calls for staff at night.",
+        "Hospitals should audit {b} at least once a year.",
+        "If doubt remains, seek the advice of a senior colleague without delay.",
+        "Research is needed on {a} in settings without a laboratory.",
+    ),
+    ("Scope", "Methods", "Recommendations", "Putting them into practice", "Research needs"),
+    "Table {n}. Summary of the evidence on {a}.",
+)
+PROTOCOL = Tongue(
+    (
+        "Participants will be invited by letter and will give written consent before any data are collected.",
+        "The primary outcome is {a}; we will also record {b}.",
+        "Allocation will be done by a statistician who has no contact with participants.",
+        "With 90% power and a two-sided level of 5%, the planned number allows for losses of one in ten.",
+        "Staff at each site will be trained in a session of half a day.",
+        "A data monitoring committee will meet after one third and two thirds of participants.",
+        "We will analyse {a} with a mixed model, adjusted for site and for the value at baseline.",
+        "Missing data on {b} will be imputed if more than five per cent are missing.",
+        "Any change of the protocol will be sent to the ethics committee and noted in the registry.",
+        "Interviews with twenty participants will explore how they see {a}.",
+        "Recruitment began in March and is expected to last for eighteen months.",
+        "The results will be presented to participants before they are published.",
+    ),
+    ("Introduction", "Methods and analysis", "Outcomes", "Sample size", "Ethics and dissemination"),
+    "Table {n}. Schedule of visits and measures: {a}.",
+)
 PHYSICS = Tongue(
     (
         *_ANY_SCIENCE,
@@ -458,7 +513,10 @@ def paragraphs(key: str, tongue: Tongue, topics: Sequence[str], count: int, sent
     chance = stream("third", key)
     for _ in range(count):
         said = chance.sample(tongue.sentences, min(sentences, len(tongue.sentences)))
-        told = [sentence.format(a=chance.choice(topics), b=chance.choice(topics)) for sentence in said]
+        told = []
+        for sentence in said:
+            a, b = chance.sample(topics, 2) if len(topics) > 1 else (*topics, *topics)
+            told.append(sentence.format(a=a, b=b))
         yield Block(tongue.between.join(sentence[0].upper() + sentence[1:] for sentence in told))
 
 
@@ -472,10 +530,11 @@ def works_cited(key: str, subject: Subject, count: int, cited: Sequence[str] = (
     """A list of references, all of them older than the work but for those of `cited`; some later ones have a DOI."""
     chance = stream("third works", key)
     shelf = _SHELVES[subject.tongue.language]
+    initials = "АВГЕИКЛМНПС" if subject.tongue.language == "ru" else "ABDEHJKMPRST"
     entries = [*cited]
     for _ in range(count):
         names = ", ".join(
-            f"{name} {chance.choice('ABDEHJKMPRST')}" for name in chance.sample(shelf.names, chance.randint(1, 3))
+            f"{name} {chance.choice(initials)}" for name in chance.sample(shelf.names, chance.randint(1, 3))
         )
         title = chance.choice(shelf.titles).format(a=chance.choice(subject.topics), b=chance.choice(subject.topics))
         year, page = subject.year - chance.randint(1, 24), chance.randint(2, 800)
