@@ -75,13 +75,17 @@ def prices(samples: Counter[str], used_s: float, papers: int) -> list[dict[str, 
     return [{"what": name, "us_each": round(1e6 * s / papers, 1), "share": round(s / used_s, 3)} for name, s in rows]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.prices", description=__doc__)
     words.add_argument("--papers", type=int, default=10_000, help="papers of 20 KB")
     words.add_argument("--workers", type=int, default=64)
     peers_option(words, "py-spy")
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     if not are_there(given.peers, "py-spy"):
         return 0
     papers = Set("small", given.papers, 20_000)
