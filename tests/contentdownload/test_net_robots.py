@@ -99,6 +99,15 @@ def test_rules_are_fetched_once_a_day_per_origin_and_leave_a_line(scene: Scene) 
     assert len(scene.asked) == 2
 
 
+@pytest.mark.parametrize("name", ["DocsToKG", "LibraryBot", "librarybot/2.1"])
+def test_a_group_for_the_name_that_requests_carry_is_for_us(scene: Scene, name: str) -> None:
+    """ROB-09"""
+    scene.stack.http.headers["user-agent"] = "LibraryBot/2.0 (+mailto:me@example.org)"
+    scene.use(scene.limits)
+    scene.answer = lambda request: rules(b"User-agent: *\nAllow: /\n\nUser-agent: %s\nDisallow: /" % name.encode())
+    assert scene.check().state == "blocked"
+
+
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [

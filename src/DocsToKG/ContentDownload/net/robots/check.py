@@ -34,7 +34,7 @@ from DocsToKG.ContentDownload.net.limits.host_limits import HostLimits, HostPerm
 from DocsToKG.ContentDownload.net.limits.retry_after import RetryAfterRules
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
 from DocsToKG.ContentDownload.net.retries import Retries
-from DocsToKG.ContentDownload.net.robots.parse import allows, host_of_origin, plain_rules
+from DocsToKG.ContentDownload.net.robots.parse import PRODUCT, allows, host_of_origin, names_of, plain_rules
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.tasks import finished
@@ -143,7 +143,6 @@ class Robots:
         attempts: AttemptSink,
         clock: Clock,
         random: Callable[[], float],
-        product: str = "DocsToKG",
         keep_s: float = 86400.0,
         deny_s: float = 300.0,
         timeout_s: float = 20.0,
@@ -161,7 +160,7 @@ class Robots:
         self._attempts = attempts
         self._clock = clock
         self._headers = role_headers(Role.METADATA, http.headers["user-agent"], {"accept": "text/plain, */*;q=0.5"})
-        self._product = product
+        self._names = names_of(http.headers["user-agent"])
         self._keep_s = keep_s
         self._deny_s = deny_s
         self._timeout_s = timeout_s
@@ -210,7 +209,7 @@ class Robots:
         verdict = rules.verdict
         if verdict.transient_s is not None:
             verdict = replace(verdict, transient_s=max(0.0, rules.expires - self._clock.monotonic()))
-        elif rules.parsed is not None and not allows(rules.parsed, url, self._product):
+        elif rules.parsed is not None and not allows(rules.parsed, url):
             verdict = RobotsVerdict(False, verdict.crawl_delay_s, "blocked")
         self._tell(origin, verdict.state)
         return verdict
@@ -287,9 +286,8 @@ class Robots:
         if answer.status != 200:
             return _Rules(RobotsVerdict(True, None, "allowed"), now + self._keep_s)
         try:
-            product, host = self._product.lower(), host_of_origin(origin)
-            parsed = Protego.parse(plain_rules(answer.body, product=product, host=host))
-            delay_s = parsed.crawl_delay(self._product)
+            parsed = Protego.parse(plain_rules(answer.body, names=self._names, host=host_of_origin(origin)))
+            delay_s = parsed.crawl_delay(PRODUCT)
         except Exception:
             log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
             return _Rules(RobotsVerdict(True, None, "parse error"), now + self._keep_s)

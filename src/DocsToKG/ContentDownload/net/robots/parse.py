@@ -8,9 +8,12 @@ Promises: one pass over at most 500 KiB; a result for any bytes.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Protocol
 from urllib.parse import urlsplit
 
+# Groups that name us in any of our names are all under this one, so that the parser joins them.
+PRODUCT = "DocsToKG"
 _OTHERS = "somebody else"  # no robot has a blank in its name
 _ENDS = re.compile(r"\r\n|\r|\n")
 # What the parser knows, with its misspellings. Records of other names belong to no group and end none (RFC 9309
@@ -33,15 +36,21 @@ class Rules(Protocol):
     def can_fetch(self, url: str, user_agent: str) -> bool: ...
 
 
-def plain_rules(body: bytes, *, product: str, host: str) -> str:
-    """The records of groups, one a line; `product` is our name in lower case, `host` the one that the file is of."""
-    kept = (_plain(line, product, host) for line in _ENDS.split(text_of(body)))
+def names_of(user_agent: str) -> frozenset[str]:
+    """The names by which a site may mean us, in lower case: the product's, and that with which requests are signed."""
+    signed = re.match(r"[^\s/();,]+", user_agent)
+    return frozenset({PRODUCT.lower(), *((signed[0].lower(),) if signed is not None else ())})
+
+
+def plain_rules(body: bytes, *, names: Collection[str], host: str) -> str:
+    """The records of groups, one a line; `names` are ours in lower case, `host` the one that the file is of."""
+    kept = (_plain(line, names, host) for line in _ENDS.split(text_of(body)))
     return "\n".join(record for record in kept if record is not None)
 
 
-def allows(rules: Rules, url: str, product: str) -> bool:
+def allows(rules: Rules, url: str) -> bool:
     """Whether no spelling of the address is forbidden: servers give the same answer to several of them."""
-    return all(rules.can_fetch(spelling, product) for spelling in _spellings(url))
+    return all(rules.can_fetch(spelling, PRODUCT) for spelling in _spellings(url))
 
 
 def text_of(body: bytes) -> str:
@@ -55,14 +64,14 @@ def text_of(body: bytes) -> str:
     return _NOT_UTF8.sub(lambda octet: f"%{ord(octet[0]) - 0xDC00:02X}", text)
 
 
-def _plain(line: str, product: str, host: str) -> str | None:
+def _plain(line: str, names: Collection[str], host: str) -> str | None:
     """A record as the parser should see it; None for one of no group."""
     record = _RECORD.fullmatch(line.partition("#")[0].strip())
     if record is None:
         return None
     field, value = record["field"].lower(), record["value"].strip()
     if field.startswith("user"):
-        return f"User-agent: {_name(value, product)}"
+        return f"User-agent: {_name(value, names)}"
     if field == "allow":
         return f"Allow: {_allowed(value)}"
     if field.startswith(("crawl", "request", "visit")):
@@ -70,15 +79,15 @@ def _plain(line: str, product: str, host: str) -> str | None:
     return f"Disallow: {_forbidden(value, host)}"
 
 
-def _name(value: str, product: str) -> str:
-    """One name for all robots that are not ours: a group may be for thousands of names, and the parser keeps all its
-    rules for each of them. A version after a name is no part of it, and a group for nobody is for everybody."""
+def _name(value: str, names: Collection[str]) -> str:
+    """One name for us, and one for all other robots: a group may be for thousands of names, and the parser keeps all
+    its rules for each of them. A version after a name is no part of it, and a group for nobody is for everybody."""
     token = _TOKEN.match(value)
-    name = (token[0] if token is not None else value).strip()
-    bare = name.lower().replace("*", "")
-    if not name:
+    name = (token[0] if token is not None else value).strip().lower()
+    bare = name.replace("*", "")
+    if not bare:
         return "*"
-    return _UNSEEN.sub("", name) if bare in product else _OTHERS
+    return PRODUCT if bare in names else _OTHERS
 
 
 def _allowed(value: str) -> str:
