@@ -26,7 +26,8 @@ KINDS = (
 
 def facts_of(url: str, html: str, *, link: str = "", status: int = 200) -> LandingFacts:
     headers = {"content-type": "text/html; charset=utf-8"} | ({"link": link} if link else {})
-    body = f"<html><head><title>Slow rivers</title></head><body>{html}<p>Words of it.</p></body></html>"
+    head = "" if "<title>" in html else "<title>Slow rivers</title>"
+    body = f"<html><head>{head}</head><body>{html}<p>Words of it.</p></body></html>"
     return extract(url, body.encode(), headers, status=status)
 
 
@@ -48,6 +49,25 @@ def test_behind_a_wall_no_address_leads_to_a_file(wall: dict[str, Any]) -> None:
         found = [link.url for link in (*facts.pdf_links, *facts.other_forms)]
         guessed = [facts.guess.url] if facts.guess is not None and wall["status"] == 200 else []
         assert (page["url"], found, guessed) == (page["url"], [], [])
+
+
+@pytest.mark.parametrize(
+    ("form", "title", "href", "kind"),
+    [
+        # A form alone, and nothing that carries the paper's name.
+        ('<input type="password">', "", "/terms.pdf", PageKind.LOGIN_WALL),
+        # Papers on sites with members.
+        ('<input type="password">', "", "/doi/pdf/10.1234/jx.2020.11", PageKind.ARTICLE),
+        ('<input type="password">' + "<p>Rivers are slow here. " * 15, "", "/files/7.pdf", PageKind.ARTICLE),
+        ("", "Sign-in times and log-in errors: a study", "/files/7.pdf", PageKind.ARTICLE),
+        ('<meta name="citation_title" content="Login">', "Login", "/files/7.pdf", PageKind.ARTICLE),
+    ],
+)  # fmt: skip
+def test_a_form_for_members_makes_no_login_of_a_paper_s_page(form: str, title: str, href: str, kind: PageKind) -> None:
+    html = f'<html><title>{title}</title><body>{form}<a href="{href}">Download PDF</a></body></html>'
+    facts = extract("https://jx.org/doi/full/10.1234/jx.2020.11", html.encode(), {"content-type": "text/html"})
+    assert facts.kind == kind
+    assert bool(facts.pdf_links) == (kind == PageKind.ARTICLE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page["made_by"])

@@ -80,6 +80,13 @@ SIGNS: tuple[Sign, ...] = (
         r"samlrequest=|/login(?:[/?]|$)|/password-login|/signin(?:[/?]|$)|/idp/|[/.]shibboleth"
         r"|//(?:idp|login|sso|auth)\.",
     ),
+    Sign(
+        Wall.LOGIN_WALL, "title",
+        r"(?:^|[|/:>–—-]\s?)(?:please |your |institutional |member |user |account |secure ){0,2}"
+        r"(?:sign[ -]?in|log[ -]?in|anmeldung|anmelden|einloggen|connexion|se connecter|iniciar sesi[oó]n|accedi"
+        r"|openathens|access through your institution|(?:choose|find|select) your (?:institution|organi[sz]ation))"
+        r"(?: page| required| form| here| to (?:continue|your account))?(?:\s?[|/:<–—-]|$)",
+    ),
     Sign(Wall.LOGIN_WALL, "text", r"name=[\"']samlrequest[\"']|samlrequest="),
     Sign(Wall.LOGIN_WALL, "text", r"type=[\"']?password\b", "if short"),
     Sign(Wall.INTERSTITIAL, "title", r"preparing to download"),

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
 from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, parse_html
 from DocsToKG.ContentDownload.resolvers.landing.json_ld import is_free
+from DocsToKG.ContentDownload.resolvers.landing.link_ranking import own_names
 from DocsToKG.ContentDownload.resolvers.landing.page_kind import PageKind, kind_of, next_pages
 from DocsToKG.ContentDownload.resolvers.landing.pdf_links import FullTextLink, guessed_link, other_forms, pdf_links
 from DocsToKG.ContentDownload.resolvers.landing.supplements import SupplementLink, supplement_links
@@ -75,7 +77,13 @@ def extract(
     dois = tuple(dict.fromkeys(_dois(page)))
     links = pdf_links(page, dois, rules)
     points_to, free = next_pages(page), is_free(page)
-    kind = kind_of(page, status=status, has_pdf=bool(links), points_on=bool(points_to), is_free=free)
+    names = own_names(page_url, dois)
+    is_named = any(
+        link.evidence != "anchor" or any(name in unquote(link.url).lower() for name in names) for link in links
+    )
+    kind = kind_of(
+        page, status=status, has_pdf=bool(links), points_on=bool(points_to), is_free=free, has_own_pdf=is_named
+    )
     is_article = kind == PageKind.ARTICLE
     return LandingFacts(
         pdf_links=links if is_article else (),

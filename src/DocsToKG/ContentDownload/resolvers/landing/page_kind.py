@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from urllib.parse import unquote, urlsplit
@@ -35,13 +36,23 @@ _REFRESH = re.compile(r"\s*(\d{1,3})(?:\.\d+)?\s*[;,]\s*url\s*=\s*[\"']?([^\"']+
 _OVID = re.compile(r"journalURL\s*=\s*[\"']([^\"']{8,2000})[\"']", re.IGNORECASE)
 
 
-def kind_of(page: HtmlPage, *, status: int, has_pdf: bool, points_on: bool, is_free: bool | None = None) -> PageKind:
-    """`is_free` is what the page says of the paper in its data."""
+def kind_of(
+    page: HtmlPage,
+    *,
+    status: int,
+    has_pdf: bool,
+    points_on: bool,
+    is_free: bool | None = None,
+    has_own_pdf: bool = False,
+) -> PageKind:
+    """`is_free` is what the page says of the paper in its data. `has_own_pdf`: not just any PDF."""
     scholarly = any(name.startswith(("citation_", "bepress_citation", "eprints.", "prism.")) for name in page.metas)
     words = len(" ".join(_visible_text(page)).split())
     sight = _sight(page, status, words)
     if _is_challenge(page, sight, scholarly=scholarly):
         return PageKind.CHALLENGE
+    if not scholarly and _is_login(sight, has_own_pdf=has_own_pdf):
+        return PageKind.LOGIN_WALL
     if scholarly or has_pdf:
         asks_money = is_free is False or (is_free is None and first_wall(sight, of={Wall.PAYWALL}) is not None)
         return PageKind.PAYWALL if asks_money and not has_pdf else PageKind.ARTICLE
@@ -66,6 +77,13 @@ def _is_challenge(page: HtmlPage, sight: Sight, *, scholarly: bool) -> bool:
     if says_challenge(page.headers.get("cf-mitigated", "")):
         return True
     return not scholarly and first_wall(sight, of={Wall.CHALLENGE}) is not None
+
+
+def _is_login(sight: Sight, *, has_own_pdf: bool) -> bool:
+    """Pages of papers have forms for members too: only what is called a login, or shows nothing else, is one."""
+    is_only_form = sight.bare and not has_own_pdf
+    looked_at = sight if is_only_form else replace(sight, text="")
+    return first_wall(looked_at, of={Wall.LOGIN_WALL}) is not None
 
 
 def _plain_kind(page: HtmlPage, sight: Sight, words: int) -> PageKind:
