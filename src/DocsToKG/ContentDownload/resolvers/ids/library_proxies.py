@@ -15,7 +15,9 @@ _WHOLLY_ESCAPED = re.compile(r"https?%(?:25){0,3}3a%(?:25){0,3}2f", re.IGNORECAS
 _ADDRESS = re.compile(r"(?:https?://)?(?P<host>[a-z0-9.-]{3,253})(?::\d{1,5})?(?P<rest>/[^\s]*)", re.IGNORECASE)
 # A label of the proxy's own name; what stands before it is the host that was meant.
 _PROXY_LABEL = re.compile(
-    r"(?:ez|lib|web|rp|e)?-?prox(?:y|ies)\d?|ezp\d?|ez|idm|remotexs|remotlog|knjiznica", re.IGNORECASE
+    r"(?:ez|lib|ezlib|web|www|rp|e)?-?prox(?:y|ies)(?:-?[a-z]{0,2}\d)?|(?:lib)?ezp(?:-[a-z]{2,6})?\d?|ez"
+    r"|idm|remotexs|remotlog|knjiznica",
+    re.IGNORECASE,
 )
 _DOI_HOST = re.compile(r"(?:0-)?(?:dx|www)?[.-]?doi[.-]org\.(?:[a-z0-9-]+\.)+[a-z]{2,10}", re.IGNORECASE)
 _ENDS = frozenset(
