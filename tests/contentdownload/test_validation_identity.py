@@ -10,6 +10,7 @@ from tests.contentdownload.pdf_writers import WRITERS, Made, Text, reportlab_pdf
 
 from DocsToKG.ContentDownload.validation.identity.kinds import Kind
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.signs import Origin
 from DocsToKG.ContentDownload.validation.identity.verdict import Proof
 from DocsToKG.ContentDownload.validation.identity.wholeness import Whole
 from DocsToKG.ContentDownload.validation.pdf.examination import Examination
@@ -213,3 +214,10 @@ def test_an_arxiv_stamp_is_an_identifier(engine):
     wrong = Paper(doi=None, above=["arXiv:1912.05555v1 [q-bio.PE] 5 Dec 2019"], header=None)
     assert look(engine, reportlab_pdf(right.made()), known).verdict.proof == Proof.PROVED
     assert look(engine, reportlab_pdf(wrong.made()), known).verdict.proof == Proof.UNPROVED
+
+
+def test_what_a_page_says_of_its_link_does_not_stand_against_the_printed_doi(engine):
+    """A link that leads to another article: the page is about the work, and the file is not."""
+    made = Paper(title=STRANGER, doi=OTHER, authors="Otto Roe1", header="Letters on Yeast 3 (2019) 7-12").made()
+    found = engine.examine(reportlab_pdf(made), KNOWN, origin=Origin(page_doi=DOI)).result(timeout=60)
+    assert (found.verdict.proof, found.verdict.kind) == (Proof.REFUSED, Kind.ANOTHER_ARTICLE), found.record()

@@ -134,6 +134,8 @@ def read_signs(known: KnownWork, document: DocumentText, signs: Signs, origin: O
             _read_dois(known, shown, signs, is_title_page=one == page.number)
     _read_declared(known, declared_dois(document), signs)
     page_doi = normal_doi(origin.page_doi)
+    if page_doi is not None and signs.other_doi is not None and any(same_doi(page_doi, doi) for doi in known.dois):
+        page_doi = None  # what a page says of its link never stands against the DOI that the file prints
     if page_doi is not None and not signs.doi_declared and signs.other_declared is None:
         _read_declared(known, (page_doi,), signs)
     stamp = stamped_arxiv(page)
